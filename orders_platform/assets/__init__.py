@@ -1,0 +1,1 @@
+"""The tables. Belongs here: one module an asset, named as it, with its contract and SQL. Not here: how tables are stored."""

@@ -1,0 +1,1 @@
+"""What runs when. Belongs here: jobs, schedules and sensors. Not here: what an asset computes or a check compares."""

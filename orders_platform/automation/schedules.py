@@ -1,0 +1,12 @@
+"""Schedules. Belongs here: when a job runs, in business time. Not here: what it runs (jobs.py)."""
+
+import dagster as dg
+
+from orders_platform.automation.jobs import daily_orders
+
+daily_orders_schedule = dg.build_schedule_from_partitioned_job(
+    daily_orders,
+    hour_of_day=2,
+    minute_of_hour=0,
+    description="At 02:00 business time, the day that has ended.",
+)

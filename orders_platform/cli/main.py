@@ -1,0 +1,73 @@
+"""The `orders` command. Belongs here: the root group, its lazy command table and how errors are shown.
+
+Not here: the commands, which live one module a group and are imported only when called.
+"""
+
+import importlib
+import sys
+import traceback
+
+import click
+from rich.console import Console
+
+from orders_platform.errors import OrdersError
+
+# command -> (module, function, help): one line each, so that --help and completion import nothing.
+COMMANDS = {
+    "setup": ("setup", "setup", "Create the workspace: .env, Dagster home, warehouse."),
+    "source": ("source", "source", "Fill and inspect the source database."),
+    "status": ("status", "status", "Every asset and interval: what is published, by which run and code."),
+    "query": ("query", "query", "Run one read-only SELECT over published.* tables."),
+    "show": ("show", "show", "The publications of one interval, newest first, with their inputs."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module when the command is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, function, _ = COMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(f"orders_platform.cli.{module}"), function)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The command list, from the table alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.version_option(package_name="orders-platform")
+def orders(debug: bool) -> None:
+    """Run, inspect and repair the orders pipeline.
+
+    Exit codes: 0 done, 1 an error or a finding, 2 the command was typed wrong. Most commands print JSON with --json.
+    Tab completion (bash): eval "$(_ORDERS_COMPLETE=bash_source orders)".
+    """
+
+
+def main() -> None:
+    """Entry point: errors become one sentence on stderr and exit code 1."""
+    try:
+        orders(standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except OrdersError as error:
+        if "--debug" in sys.argv:
+            traceback.print_exc()
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        console.print(f"[bold red]error:[/] {error.message}", markup=True)
+        if error.remedy:
+            console.print(f"[bold]remedy:[/] {error.remedy}")
+        sys.exit(1)

@@ -1,0 +1,1 @@
+"""External effects. Belongs here: the ledger, the channels, the delivery itself. Not here: what is in the file."""

@@ -1,0 +1,107 @@
+"""Inputs of a swap. Belongs here: which publications are read, refusing those that may not be, and the views that hold them.
+
+Not here: which intervals map to which; the asset graph says (io_managers.py).
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orders_platform.calendar import describe
+from orders_platform.errors import OrdersError
+from orders_platform.warehouse import gates, landing, publications
+from orders_platform.warehouse.contract import PRODUCED_BY, identifier, in_intervals
+from orders_platform.warehouse.publications import Pair, Publication
+
+SHOWN = 20
+
+
+class MissingInput(OrdersError):
+    """An interval that is read has not been published; never a shorter week, never another day under today's label."""
+
+
+class InputMoved(OrdersError):
+    """An input was replaced between loading it and publishing what was made of it."""
+
+    retryable = True
+
+
+@dataclass(frozen=True)
+class Input:
+    """What the outputs read.
+
+    Attributes:
+        name: Name of the view that the SQL reads.
+        asset: Table or landed asset.
+        partition: Its partition column.
+        needs: output interval -> the input intervals it maps to.
+        seen: interval -> publication id at the moment a frame was loaded; None for SQL, which reads inside the swap.
+    """
+
+    name: str
+    asset: str
+    partition: str
+    needs: Mapping[str, Sequence[str]]
+    seen: Mapping[str, str] | None = None
+
+    @property
+    def intervals(self) -> list[str]:
+        """Every interval read, in order."""
+        return sorted({interval for needed in self.needs.values() for interval in needed})
+
+
+def resolve(con: Any, inputs: Sequence[Input], written: Collection[Pair], reader: str) -> dict[Pair, Publication]:
+    """The current publication of every pair read, apart from those `written` by the same swap; `reader` is named in errors.
+
+    Raises:
+        MissingInput: Some pair has no publication; names them and the command that makes them.
+        gates.InputRefused: Some pair is quarantined or failed a blocking check.
+    """
+    wanted = {(item.asset, i) for item in inputs for i in item.intervals} - set(written)
+    found = publications.current(con, wanted)
+    missing = sorted(wanted - set(found))
+    if missing:
+        asset = missing[0][0]
+        days = [interval for name, interval in missing if name == asset]
+        raise MissingInput(
+            f"{reader} needs {asset} {describe(days)}, which has not been published.",
+            f"Materialize it first: dagster asset materialize --select {asset} --partition {days[0]}",
+        )
+    refused = gates.refusals(con, found.values())
+    if refused:
+        reasons = [reason for reason, _ in refused.values()]
+        raise gates.InputRefused(
+            f"{reader} may not read its input: {'; '.join(reasons[:SHOWN])}.", next(iter(refused.values()))[1]
+        )
+    return found
+
+
+def verify_moved(inputs: Sequence[Input], read: Mapping[Pair, Publication]) -> None:
+    """Refuse frames whose publications were replaced since they were loaded.
+
+    Raises:
+        InputMoved: Names the interval; running again reads the new one.
+    """
+    for item in inputs:
+        for interval, publication_id in (item.seen or {}).items():
+            now = read.get((item.asset, interval))
+            if now is not None and now.publication_id != publication_id:
+                raise InputMoved(
+                    f"{item.asset} {interval} was replaced while it was being read.", "Run again to read the new one."
+                )
+
+
+def create_views(con: Any, inputs: Sequence[Input], read: Mapping[Pair, Publication], landing_root: Path) -> None:
+    """One temporary view an input, holding exactly its intervals, under the input's name."""
+    for item in inputs:
+        found = [read[item.asset, i] for i in item.intervals if (item.asset, i) in read]
+        if found and found[0].location:
+            files = {p.interval: (p.location or "", p.sha256 or "") for p in found}
+            landing.create_view(con, item.name, item.partition, landing_root, files, item.asset)
+            continue
+        name, table = identifier(item.name), identifier(item.asset)
+        con.execute(
+            f"create or replace temp view {name} as select * exclude ({PRODUCED_BY}) from orders.{table} "
+            f"where {in_intervals(item.partition, [p.interval for p in found])}"
+        )

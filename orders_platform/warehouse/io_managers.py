@@ -1,0 +1,258 @@
+"""The warehouse as a Dagster I/O manager. Belongs here: turning a step's outputs and inputs into swaps and landed files.
+
+Not here: how a swap works (swap.py). The one place that asks Dagster's private asset layer, checked on 1.13.27.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import duckdb
+import pandas as pd
+from dagster._core.definitions.partitions.utils.mapping import infer_partition_mapping
+from pydantic import Field, PrivateAttr
+
+from orders_platform.calendar import describe
+from orders_platform.errors import OrdersError
+from orders_platform.settings import git_commit, settings
+from orders_platform.warehouse import inputs as swap_inputs
+from orders_platform.warehouse import landing, publications
+from orders_platform.warehouse.contract import ContractError, TableContract, identifier
+from orders_platform.warehouse.inputs import Input
+from orders_platform.warehouse.publications import Publication
+from orders_platform.warehouse.session import Warehouse
+from orders_platform.warehouse.swap import Swap
+from orders_platform.warehouse.tables import Output
+from orders_platform.warehouse.values import Capture, Slice, Tables, contract_of, rows_of
+
+
+class RunNotActive(OrdersError):
+    """The run that asks to write has been cancelled or has ended; what was there stays."""
+
+
+class Interrupted(OrdersError):
+    """The disk or the engine failed; nothing was published and a retry may do."""
+
+    retryable = True
+
+
+class SomeFailed(OrdersError):
+    """Some intervals of a range could not be captured; the others are landed and published."""
+
+    retryable = True
+
+
+class WarehouseIOManager(dg.ConfigurableIOManager):
+    """Publishes a step's intervals in one swap, and pins what it reads.
+
+    Follows dagster-duckdb: `database`, `schema`, `metadata={"partition_expr": …}` (here from the contract), and a parameter's
+    type chooses how it is loaded: Slice stays in the warehouse, pandas.DataFrame is loaded, DECIMAL as decimal.Decimal.
+    """
+
+    database: str = Field(default="", description="DuckDB file; empty for ORDERS_WAREHOUSE_URL.")
+    schema_: str = Field(default="orders", alias="schema", description="Schema of the tables; only orders is supported.")
+    _read: dict[tuple[str, str], dict[str, Input]] = PrivateAttr(default_factory=dict)
+
+    @property
+    def warehouse(self) -> Warehouse:
+        """The warehouse this manager writes to."""
+        found = Warehouse.from_settings(settings())
+        return (
+            replace(found, url=self.database, locks=Path(self.database).resolve().parent / "locks") if self.database else found
+        )
+
+    def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
+        """Publish the output: Query, Tables or DataFrame as one swap, Capture an interval at a time.
+
+        Raises:
+            dg.Failure: The rows or their inputs cannot be published; not retried.
+            OrdersError: A condition that may pass (a lock, the source); the asset's retry policy applies.
+        """
+        step = context.step_context
+        intervals = sorted(context.asset_partition_keys) if context.has_asset_partitions else []
+        with explained(context.asset_key.to_user_string(), intervals):
+            if obj is None:
+                return
+            if not intervals:
+                raise ContractError(
+                    f"{context.asset_key.to_user_string()} has no partitions.", "Give it partitions_def=DAILY or WEEKLY."
+                )
+            publish = self._land if isinstance(obj, Capture) else self._swap
+            made = publish(context, obj, intervals)
+        own = [p for p in made if p.companion_of is None]
+        for publication in own:
+            metadata = describe_publication(publication)
+            for companion in made:
+                if companion.companion_of and companion.interval == publication.interval:
+                    metadata[f"{companion.asset}/rows"] = companion.row_count
+            step.add_asset_metadata(metadata, asset_key=context.asset_key, partition_key=publication.interval)
+        if len(own) == 1:
+            step.set_data_version(context.asset_key, dg.DataVersion(own[0].digest))
+
+    def load_input(self, context: dg.InputContext) -> Slice | pd.DataFrame:
+        """Pin the input: exactly the intervals mapped to this step, as a Slice or loaded.
+
+        Raises:
+            dg.Failure: An interval is missing, quarantined or failed a blocking check.
+        """
+        step: Any = context.step_context
+        asset = context.asset_key.path[-1]
+        needs = mapped_intervals(step, context.name, list(context.asset_partition_keys))
+        contract = contract_of(context.upstream_output.definition_metadata if context.upstream_output else {}, asset)
+        item = Input(identifier(context.name), identifier(asset), contract.partition, needs)
+        frame = None
+        if context.dagster_type.typing_type is pd.DataFrame:
+            with explained(asset, item.intervals):
+                item, frame = self._load(item, contract)
+        self._read.setdefault((step.run_id, step.step.key), {})[item.name] = item
+        return Slice(asset, tuple(item.intervals)) if frame is None else frame
+
+    def _load(self, item: Input, contract: TableContract) -> tuple[Input, pd.DataFrame]:
+        with self.warehouse.read() as con:
+            read = swap_inputs.resolve(con, [item], (), f"Loading {item.asset}")
+            swap_inputs.create_views(con, [item], read, settings().landing_root)
+            order = ", ".join(identifier(c) for c in dict.fromkeys((contract.partition, *contract.key)))
+            table = con.execute(f"from {item.name} order by {order}").to_arrow_table()
+        seen = {interval: read[item.asset, interval].publication_id for interval in item.intervals}
+        return replace(item, seen=seen), table.to_pandas()
+
+    def _swap(self, context: dg.OutputContext, obj: Any, intervals: list[str]) -> list[Publication]:
+        step: Any = context.step_context
+        table = context.asset_key.path[-1]
+        metadata = context.definition_metadata
+        outputs = [Output(table, contract_of(metadata, table), rows_of(obj.own if isinstance(obj, Tables) else obj, table))]
+        for name, query in obj.companions.items() if isinstance(obj, Tables) else ():
+            outputs.append(Output(name, contract_of(metadata.get("companions", {}), name, name), rows_of(query, name), table))
+        swap = Swap(
+            outputs,
+            intervals,
+            list(self._read.pop((step.run_id, step.step.key), {}).values()),
+            step.run_id,
+            str(metadata.get("code_version", "")),
+            settings().calendar,
+            settings().landing_root,
+            git_commit(),
+            lambda: require_active(step.instance, step.run_id, table),
+        )
+        with self.warehouse.write(f"run {step.run_id} publishing {table}") as con:
+            return swap.run(con)
+
+    def _land(self, context: dg.OutputContext, capture: Capture, intervals: list[str]) -> list[Publication]:
+        """Land and publish each interval as it arrives; one that this run published already is not captured again.
+
+        A source that fails for one interval is asked for the others too; the error at the end names those that failed.
+        """
+        step: Any = context.step_context
+        asset = context.asset_key.path[-1]
+        contract = contract_of(context.definition_metadata, asset)
+        root = settings().landing_root
+        done, failed = [], {}
+        with self.warehouse.read() as con:
+            known = publications.current(con, [(asset, interval) for interval in intervals])
+        for interval in intervals:
+            old = known.get((asset, interval))
+            if old and old.run_id == step.run_id:
+                done.append(old)
+                continue
+            require_active(step.instance, step.run_id, asset)
+            try:
+                file = landing.land(root, asset, interval, contract.partition, capture.rows(interval), capture.schema)
+            except OrdersError as error:
+                if not error.retryable:
+                    raise
+                failed[interval] = error
+                continue
+            made = Publication(
+                asset,
+                interval,
+                step.run_id,
+                str(context.definition_metadata.get("code_version", "")),
+                file.digest,
+                file.row_count,
+                git_commit(),
+                location=file.location,
+                sha256=file.sha256,
+                digest_columns=tuple(capture.schema.names),
+            )
+            with self.warehouse.write(f"run {step.run_id} publishing {asset} {interval}") as con:
+                done.append(publications.publish(con, made, lambda: require_active(step.instance, step.run_id, asset)))
+        if failed:
+            reason = next(iter(failed.values()))
+            raise SomeFailed(f"{asset} {describe(list(failed))} could not be captured: {reason.message}", reason.remedy)
+        return done
+
+
+def require_active(instance: dg.DagsterInstance, run_id: str, asset: str) -> None:
+    """The fence: the asking run must still be running (a force-cancelled run goes on and would end SUCCESS).
+
+    Raises:
+        RunNotActive: It is not.
+    """
+    run = instance.get_run_by_id(run_id)
+    if run is not None and run.status != dg.DagsterRunStatus.STARTED:
+        raise RunNotActive(
+            f"Run {run_id} is {run.status.value}, so {asset} was not published.", "Launch a new run for these intervals."
+        )
+
+
+@contextmanager
+def explained(asset: str, intervals: Sequence[str]) -> Iterator[None]:
+    """Turn what went wrong into what Dagster should do: fail for good, or leave it to the retry policy.
+
+    Raises:
+        dg.Failure: For everything a retry cannot mend.
+    """
+    where = f"{asset} {intervals[0]}...{intervals[-1]}" if len(intervals) > 1 else f"{asset} {''.join(intervals)}"
+    try:
+        yield
+    except OrdersError as error:
+        if error.retryable:
+            raise
+        raise dg.Failure(str(error), metadata={"remedy": error.remedy or "none"}, allow_retries=False) from error
+    except (duckdb.IOException, duckdb.TransactionException, OSError) as error:
+        raise Interrupted(
+            f"{where} was not published: {error}", "What was there stays; free disk space, then run it again."
+        ) from error
+    except duckdb.Error as error:
+        text = f"{where} was not published: {error} What was there stays; mend the query in assets/{asset}.py."
+        raise dg.Failure(text, allow_retries=False) from error
+
+
+def mapped_intervals(step: Any, input_name: str, union: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """For each interval the step writes, the input's intervals mapped to it (in a range run: not the union)."""
+    own_def = step.entity_partitions_def
+    own = own_def.get_partition_keys_in_range(step.partition_key_range)
+    if len(own) == 1:
+        return {own[0]: tuple(sorted(union))}
+    layer = step.job_def.asset_layer
+    upstream_key = layer.get_asset_key_for_node_input(step.node_handle, input_name)
+    upstream_def = layer.get(upstream_key).partitions_def
+    mapping = infer_partition_mapping(step.assets_def.get_partition_mapping_for_dep(upstream_key), own_def, upstream_def)
+    found = {}
+    for interval in own:
+        subset = own_def.empty_subset().with_partition_keys([interval])
+        result = mapping.get_upstream_mapped_partitions_result_for_partitions(subset, own_def, upstream_def)
+        found[interval] = tuple(sorted(result.partitions_subset.get_partition_keys()))
+    return found
+
+
+def describe_publication(publication: Publication) -> dict[str, Any]:
+    """What the UI shows of a publication; sums as exact text, and in hundredths as integers so that they plot."""
+    metadata: dict[str, Any] = {
+        "dagster/partition_row_count": publication.row_count,
+        "publication_id": publication.publication_id,
+        "revision": publication.revision,
+        "digest": publication.digest,
+        "inputs": dg.MetadataValue.json([f"{i.asset} {i.interval} {i.publication_id}" for i in publication.inputs]),
+    }
+    for name, value in publication.measures.items():
+        metadata[name] = f"{value:f}"
+        metadata[f"{name}, hundredths"] = dg.MetadataValue.int(int(publications.EXACT.multiply(value, Decimal(100))))
+    if publication.location:
+        metadata["location"] = publication.location
+        metadata["sha256"] = publication.sha256
+    return metadata

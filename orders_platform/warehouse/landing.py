@@ -1,0 +1,158 @@
+"""Landed files. Belongs here: writing an immutable Parquet file named by its content, verifying it, exposing it as a view.
+
+Not here: where the rows come from (source/) or which file is current (publications.py).
+"""
+
+import hashlib
+import os
+import uuid
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from orders_platform.errors import OrdersError
+from orders_platform.warehouse.contract import identifier, literal
+from orders_platform.warehouse.publications import one
+
+CANARY = "select hash(42, 'canary', 1.50::decimal(18,2), date '2026-01-05') % 65536"
+
+
+class LandingCorrupt(OrdersError):
+    """A landed file that is missing, or whose bytes are not those that were recorded."""
+
+
+@dataclass(frozen=True)
+class LandedFile:
+    """One file: location relative to the landing root, sha256 of its bytes, digest of its rows, row count."""
+
+    location: str
+    sha256: str
+    digest: str
+    row_count: int
+
+
+def digest_text(canary: int, rows: int, total: int) -> str:
+    """A digest as recorded: hash canary, row count, order-independent sum of row hashes.
+
+    >>> digest_text(7, 2, 255)
+    '0007.2.ff'
+    """
+    return f"{canary:04x}.{rows}.{total:x}"
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of the file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def safe_path(root: Path, location: str) -> Path:
+    """The path of a recorded location.
+
+    Raises:
+        LandingCorrupt: The location leads out of its root.
+    """
+    path = (root / location).resolve()
+    if not path.is_relative_to(root.resolve()):
+        raise LandingCorrupt(f"The recorded location {location!r} leads out of {root}.", "Restore the warehouse from a backup.")
+    return path
+
+
+def land(
+    root: Path, asset: str, interval: str, partition: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema
+) -> LandedFile:
+    """Write the rows as a new immutable file; equal rows already landed keep their file.
+
+    The file is written beside its final place, measured, and linked to its name in one step, so no reader ever sees half of it
+    and nothing is overwritten.
+    """
+    folder = root / identifier(asset) / f"{identifier(partition)}={interval}"
+    folder.mkdir(parents=True, exist_ok=True)
+    part = folder / f".{uuid.uuid4().hex}.part"
+    try:
+        with part.open("wb") as sink:
+            with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+            sink.flush()
+            os.fsync(sink.fileno())
+        rows, digest = _measure(part, schema.names)
+        final = folder / f"{digest}.parquet"
+        try:
+            os.link(part, final)
+            _sync_folder(folder)
+        except FileExistsError:
+            if _measure(final, schema.names) != (rows, digest):
+                raise LandingCorrupt(
+                    f"{asset} {interval}: {final.name} no longer holds the rows it is named for.",
+                    f"Move {final} away, then materialize {asset} for {interval} again.",
+                ) from None
+    finally:
+        part.unlink(missing_ok=True)
+    return LandedFile(str(final.relative_to(root)), sha256_of(final), digest, rows)
+
+
+def create_view(con: Any, name: str, partition: str, root: Path, files: Mapping[str, tuple[str, str]], asset: str) -> None:
+    """A temporary view over landed files, each verified first.
+
+    Args:
+        con: The session.
+        name: View name.
+        partition: Column the view takes from the folder name.
+        root: Landing root.
+        files: interval -> (location, sha256).
+        asset: Named in errors.
+
+    Raises:
+        LandingCorrupt: A file is missing or its bytes changed; names the interval.
+    """
+    paths = {interval: safe_path(root, location) for interval, (location, _) in files.items()}
+
+    def broken(interval: str) -> str | None:
+        path = paths[interval]
+        if not path.is_file():
+            return f"{interval}: {path.name} is missing"
+        return None if sha256_of(path) == files[interval][1] else f"{interval}: the bytes of {path.name} changed"
+
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        found = sorted(filter(None, pool.map(broken, paths)))
+    if found:
+        first = found[0].split(":")[0]
+        raise LandingCorrupt(
+            f"Landed files of {asset} are not what was recorded ({'; '.join(found[:20])}).",
+            f"Restore the file from a backup, or capture the source again: "
+            f"dagster asset materialize --select {asset} --partition {first}",
+        )
+    listed = ", ".join(literal(str(path)) for _, path in sorted(paths.items()))
+    con.execute(
+        f"create or replace temp view {identifier(name)} as select * from read_parquet([{listed}], "
+        f"hive_partitioning = true, hive_types = {{'{identifier(partition)}': DATE}})"
+    )
+
+
+def _measure(path: Path, columns: list[str]) -> tuple[int, str]:
+    con = duckdb.connect()
+    try:
+        listed = ", ".join(identifier(c) for c in columns)
+        rows, total = one(
+            con,
+            f"select count(*), coalesce(sum(hash({listed})::hugeint), 0) from read_parquet(?, hive_partitioning = false)",
+            [str(path)],
+        )
+        return rows, digest_text(one(con, CANARY)[0], rows, total)
+    finally:
+        con.close()
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

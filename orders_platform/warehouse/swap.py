@@ -1,0 +1,120 @@
+"""The swap. Belongs here: replacing exactly some intervals of some tables, with their publications, in one transaction.
+
+Not here: Dagster (io_managers.py), sessions and claims (session.py). It commits or raises; never half.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from orders_platform.calendar import Calendar, describe
+from orders_platform.warehouse import publications
+from orders_platform.warehouse.contract import ContractViolation, identifier, literal
+from orders_platform.warehouse.inputs import Input, create_views, resolve, verify_moved
+from orders_platform.warehouse.publications import Pair, Publication, Read
+from orders_platform.warehouse.tables import Output, ensure_table, measure, replace_rows
+
+
+@dataclass(frozen=True)
+class Swap:
+    """One atomic replacement of `intervals` in every output, by one run.
+
+    Attributes:
+        fence: Raises when the asking run may no longer write; asked before the work and again before COMMIT.
+        landing_root: Where landed files lie.
+    """
+
+    outputs: Sequence[Output]
+    intervals: Sequence[str]
+    inputs: Sequence[Input]
+    run_id: str
+    code_version: str
+    calendar: Calendar
+    landing_root: Path
+    git_commit: str | None = None
+    fence: Callable[[], None] = field(default=lambda: None)
+
+    def run(self, con: Any) -> list[Publication]:
+        """Replace the intervals; returns one publication an output and interval, outputs in order.
+
+        Raises:
+            MissingInput, gates.InputRefused, InputMoved: An input cannot be read as asked.
+            SchemaMismatch, BadQuery, ContractViolation: The rows cannot be published.
+        """
+        started = time.monotonic()
+        self.fence()
+        written = {(output.table, interval) for output in self.outputs for interval in self.intervals}
+        read = resolve(con, self.inputs, written, f"{self.outputs[0].table} {describe(self.intervals)}")
+        verify_moved(self.inputs, read)
+        con.execute("begin")
+        try:
+            made = self._write(con, read, started)
+            self.fence()
+            con.execute("commit")
+        except BaseException:
+            con.execute("rollback")
+            raise
+        finally:
+            self._forget(con)
+        return made
+
+    def _write(self, con: Any, read: Mapping[Pair, Publication], started: float) -> list[Publication]:
+        for output in self.outputs:
+            ensure_table(con, output.table, output.contract)
+        create_views(con, self.inputs, read, self.landing_root)
+        self._create_run_intervals(con)
+        previous = publications.current(con, [(o.table, i) for o in self.outputs for i in self.intervals])
+        step = self.outputs[0].contract.step_days
+        made: dict[Pair, Publication] = {}
+        for output in self.outputs:
+            for interval in self.intervals:
+                old = previous.get((output.table, interval))
+                made[output.table, interval] = Publication(
+                    output.table, interval, self.run_id, self.code_version, digest="", row_count=0, git_commit=self.git_commit,
+                    revision=old.revision + 1 if old else 1, companion_of=output.companion_of, step_days=step,
+                    digest_columns=tuple(output.contract.columns),
+                )  # fmt: skip
+        findings: dict[str, list[str]] = {}
+        for output in self.outputs:
+            ids = {i: made[output.table, i].publication_id for i in self.intervals}
+            inserted = replace_rows(con, output, self.intervals, ids)
+            measured, wrong = measure(con, output, self.intervals, inserted)
+            for interval, texts in wrong.items():
+                findings.setdefault(interval, []).extend(texts)
+            for interval, facts in measured.items():
+                made[output.table, interval] = replace(made[output.table, interval], **facts)
+        if findings:
+            good = [i for i in self.intervals if i not in findings] if "" not in findings else []
+            raise ContractViolation(self.outputs[0].table, findings, good, step)
+        seconds = (time.monotonic() - started) / len(made)
+        done = [
+            replace(p, inputs=self._inputs_of(p.interval, read, made), duration_seconds=round(seconds, 6))
+            for p in made.values()
+        ]
+        publications.append(con, done)
+        return done
+
+    def _inputs_of(self, interval: str, read: Mapping[Pair, Publication], made: Mapping[Pair, Publication]) -> tuple[Read, ...]:
+        pairs = [(item.asset, i) for item in self.inputs for i in item.needs.get(interval, ())]
+        found = [made.get(pair) or read[pair] for pair in pairs]
+        return tuple(Read(p.asset, p.interval, p.publication_id, p.digest) for p in found)
+
+    def _create_run_intervals(self, con: Any) -> None:
+        """The view every query may join: run_intervals(interval_date, start_at, end_at), windows in UTC."""
+        rows = []
+        for interval in self.intervals:
+            last = self.calendar.days_of(interval)[-1] if self.outputs[0].contract.step_days > 1 else interval
+            rows.append((interval, self.calendar.window(interval)[0], self.calendar.window(last)[1]))
+        values = ", ".join(
+            f"(date {literal(i)}, timestamp '{a:%Y-%m-%d %H:%M:%S}', timestamp '{b:%Y-%m-%d %H:%M:%S}')" for i, a, b in rows
+        )
+        con.execute(
+            f"create or replace temp view run_intervals as from (values {values}) as t(interval_date, start_at, end_at)"
+        )
+
+    def _forget(self, con: Any) -> None:
+        for name in ("run_intervals", *(identifier(item.name) for item in self.inputs)):
+            con.execute(f"drop view if exists temp.{name}")
+        con.execute("drop table if exists temp._made")

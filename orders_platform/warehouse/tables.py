@@ -1,0 +1,204 @@
+"""Tables. Belongs here: creating a table from its contract, replacing its rows, auditing and measuring what was inserted.
+
+Not here: the transaction around it, and the publications (swap.py).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from orders_platform.errors import OrdersError
+from orders_platform.warehouse import landing, publications
+from orders_platform.warehouse.contract import PRODUCED_BY, TableContract, identifier, in_intervals, literal
+from orders_platform.warehouse.publications import EXACT, one
+
+SHOWN = 20
+
+
+class SchemaMismatch(OrdersError):
+    """The table in the warehouse and its contract differ in a way that is not an added column."""
+
+
+class BadQuery(OrdersError):
+    """The rows do not have the contract's columns, or carry money as a float."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """One table of a swap: its new rows as SQL over the inputs' names, or as an Arrow table."""
+
+    table: str
+    contract: TableContract
+    rows: str | pa.Table
+    companion_of: str | None = None
+
+
+def columns_of(con: Any, table: str) -> dict[str, str]:
+    """Column -> type of a table in schema orders; empty when there is none."""
+    rows = con.execute(
+        "select column_name, data_type from duckdb_columns() where database_name = current_database() "
+        "and schema_name = 'orders' and table_name = ? order by column_index",
+        [table],
+    ).fetchall()
+    return dict(rows)
+
+
+def ensure_table(con: Any, table: str, contract: TableContract) -> None:
+    """Create the table of the contract, or add the columns the contract gained (old intervals read NULL).
+
+    Raises:
+        SchemaMismatch: Any other difference, with the statement that would mend it.
+    """
+    name = identifier(table)
+    wanted = {**{c: column.type for c, column in contract.columns.items()}, PRODUCED_BY: "UUID"}
+    present = columns_of(con, table)
+    if present == wanted:
+        return
+    if not present:
+        con.execute(f"create table orders.{name} ({', '.join(f'{c} {t}' for c, t in wanted.items())})")
+        publications.publish_view(con, name)
+        return
+    for column, kind in present.items():
+        if column not in wanted:
+            raise SchemaMismatch(
+                f"{table} has a column {column} that its contract does not name.",
+                f"Put it back into the contract, or drop it: alter table orders.{name} drop column {column}",
+            )
+        if wanted[column] != kind:
+            raise SchemaMismatch(
+                f"{table}.{column} is {kind} in the warehouse and {wanted[column]} in its contract.",
+                f"Set the contract back, or convert: alter table orders.{name} alter column {column} type {wanted[column]}",
+            )
+    added = [column for column in wanted if column not in present]
+    for column in added:
+        con.execute(f"alter table orders.{name} add column {column} {wanted[column]}")
+    if added:
+        publications.publish_view(con, name)
+
+
+def replace_rows(con: Any, output: Output, intervals: Sequence[str], ids: Mapping[str, str]) -> int:
+    """Delete exactly the intervals, insert the new rows by name, each carrying its interval's publication id.
+
+    Returns:
+        Rows inserted.
+
+    Raises:
+        BadQuery: Columns missing or unknown, or a float where the contract says DECIMAL.
+    """
+    name, contract = identifier(output.table), output.contract
+    con.execute("create or replace temp table _made (interval_date date, publication_id uuid)")
+    values = ", ".join(f"(date {literal(i)}, {literal(p)})" for i, p in ids.items())
+    con.execute(f"insert into temp._made values {values}")
+    if isinstance(output.rows, pa.Table):
+        con.register("_rows", output.rows)
+        source = "_rows"
+    else:
+        source = f"({output.rows})"
+    try:
+        verify_columns(con, output.table, contract, source)
+        con.execute(f"delete from orders.{name} where {in_intervals(contract.partition, intervals)}")
+        cast = ", ".join(f"cast(r.{c} as {column.type}) as {c}" for c, column in contract.columns.items())
+        inserted = one(
+            con,
+            f"insert into orders.{name} by name select {cast}, m.publication_id as {PRODUCED_BY} from {source} r "
+            f"left join temp._made m on m.interval_date = r.{identifier(contract.partition)}",
+        )
+    finally:
+        if source == "_rows":
+            con.unregister("_rows")
+    return int(inserted[0])
+
+
+def verify_columns(con: Any, table: str, contract: TableContract, source: str) -> None:
+    """Compare the columns and types of the new rows with the contract, before anything is deleted.
+
+    Raises:
+        BadQuery: Names the columns and what to change.
+    """
+    found = {row[0]: row[1] for row in con.execute(f"describe select * from {source}").fetchall()}
+    lacking = [c for c in contract.columns if c not in found]
+    unknown = [c for c in found if c not in contract.columns]
+    where = f"See assets/{table}.py."
+    if lacking or unknown:
+        texts = [f"lacks {', '.join(lacking)}"] * bool(lacking) + [f"has {', '.join(unknown)} besides"] * bool(unknown)
+        raise BadQuery(f"The rows for {table} do not have the contract's columns: it {' and '.join(texts)}.", where)
+    if found[contract.partition] not in ("DATE", "NULL", '"NULL"'):
+        raise BadQuery(
+            f"{table}.{contract.partition} arrives as {found[contract.partition]}; it has to be a DATE.",
+            f"Cast it in the query. {where}",
+        )
+    floats = [
+        c for c, column in contract.columns.items() if column.type.startswith("DECIMAL") and found[c] in ("DOUBLE", "FLOAT")
+    ]
+    if floats:
+        raise BadQuery(f"{table}: {', '.join(floats)} arrive as float; money stays DECIMAL.", f"Use decimal.Decimal. {where}")
+
+
+def measure(
+    con: Any, output: Output, intervals: Sequence[str], inserted: int
+) -> tuple[dict[str, dict[str, Any]], dict[str, list[str]]]:
+    """Audit and measure what was just inserted, in one scan and a check of the key.
+
+    Returns:
+        interval -> digest, row_count and measures; interval -> what breaks the contract ("" for rows outside every interval).
+    """
+    name, contract = identifier(output.table), output.contract
+    partition = identifier(contract.partition)
+    here = in_intervals(partition, intervals)
+    rules = [(f"{c} is null", f"{c} is null") for c, column in contract.columns.items() if column.max_null_share == 0]
+    for c, column in contract.columns.items():
+        if column.accepted:
+            accepted = ", ".join(literal(value) for value in column.accepted)
+            rules.append((f"{c} not in ({accepted})", f"{c} is none of {', '.join(column.accepted)}"))
+    group = identifier(contract.currency) if contract.has_amounts else "null"
+    selected = [f"{partition}::varchar", group, "count(*)", contract.row_digest()]
+    selected += [f"sum({identifier(m)})" for m in contract.measures]
+    selected += [f"count(*) filter (where {condition})" for condition, _ in rules]
+    rows = con.execute(f"select {', '.join(selected)} from orders.{name} where {here} group by 1, 2 order by 1, 2").fetchall()
+    canary = one(con, landing.CANARY)[0]
+    counts = dict.fromkeys(intervals, 0)
+    totals = dict.fromkeys(intervals, 0)
+    sums: dict[str, dict[str, Decimal]] = {interval: {} for interval in intervals}
+    wrong: dict[str, list[str]] = {}
+    for interval, currency, count, total, *values in rows:
+        counts[interval] += count
+        totals[interval] += total
+        for m, value in zip(contract.measures, values, strict=False):
+            label = f"{m} {currency}" if contract.columns[m].unit == "currency" else m
+            sums[interval][label] = EXACT.add(sums[interval].get(label, Decimal(0)), Decimal(value or 0))
+        for (_, text), bad in zip(rules, values[len(contract.measures) :], strict=True):
+            if bad:
+                wrong.setdefault(interval, []).append(f"{output.table}: {bad} rows where {text}")
+    for interval in intervals:
+        if not counts[interval] and not contract.allow_empty:
+            wrong.setdefault(interval, []).append(f"{output.table}: no rows")
+    _find_duplicates(con, output, here, wrong)
+    outside = inserted - sum(counts.values())
+    if outside:
+        days = con.execute(
+            f"select coalesce({partition}::varchar, 'null'), count(*) from orders.{name} where {PRODUCED_BY} is null "
+            f"group by 1 order by 1 limit {SHOWN}"
+        ).fetchall()
+        listed = ", ".join(f"{count} of {day}" for day, count in days)
+        wrong.setdefault("", []).append(f"{output.table}: {outside} rows outside the intervals being written ({listed})")
+    facts = {
+        i: {"digest": landing.digest_text(canary, counts[i], totals[i]), "row_count": counts[i], "measures": sums[i]}
+        for i in intervals
+    }
+    return facts, wrong
+
+
+def _find_duplicates(con: Any, output: Output, here: str, wrong: dict[str, list[str]]) -> None:
+    contract = output.contract
+    if not contract.key:
+        return
+    key = ", ".join(identifier(c) for c in dict.fromkeys((contract.partition, *contract.key)))
+    rows = con.execute(
+        f"select {identifier(contract.partition)}::varchar, concat_ws(' · ', {', '.join(contract.key)}), count(*) "
+        f"from orders.{identifier(output.table)} where {here} group by {key} having count(*) > 1 order by all limit {SHOWN}"
+    ).fetchall()
+    for interval, shown, count in rows:
+        wrong.setdefault(interval, []).append(f"{output.table}: {', '.join(contract.key)} = {shown} stands {count} times")

@@ -1,0 +1,77 @@
+"""What assets return and receive. Belongs here: Query, Tables, Capture, Slice. Not here: what becomes of them."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from orders_platform.warehouse.contract import ContractError, TableContract
+
+
+@dataclass(frozen=True)
+class Query:
+    """SQL over the asset's inputs, each a view under its parameter's name.
+
+    Every query may also join run_intervals (interval_date, start_at, end_at): the intervals being written, windows in UTC.
+    """
+
+    sql: str
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The asset's own rows and those of its companion tables, published in one swap.
+
+    Attributes:
+        own: Rows of the table named as the asset.
+        companions: table -> rows; each needs a contract in `companions=` of warehouse_asset.
+    """
+
+    own: Query
+    companions: Mapping[str, Query]
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Rows to land, an interval at a time: `rows(interval)` opens the source and yields record batches of `schema`."""
+
+    rows: Callable[[str], Iterable[pa.RecordBatch]]
+    schema: pa.Schema
+
+
+@dataclass(frozen=True)
+class Slice:
+    """An input that stays in the warehouse: the annotation under which a parameter becomes a view of exactly its intervals."""
+
+    asset: str
+    intervals: tuple[str, ...]
+
+
+def contract_of(metadata: Mapping[str, Any], asset: str, key: str = "contract") -> TableContract:
+    """The contract an asset carries in its metadata.
+
+    Raises:
+        ContractError: There is none.
+    """
+    found = getattr(metadata.get(key), "value", metadata.get(key))
+    if not isinstance(found, TableContract):
+        raise ContractError(
+            f"{asset} has no contract, so its types would be guessed from its first day.",
+            f'Define it with @warehouse_asset(CONTRACT) or metadata={{"contract": TableContract(…)}} in assets/{asset}.py.',
+        )
+    return found
+
+
+def rows_of(obj: Any, table: str) -> str | pa.Table:
+    """What an asset returned, as SQL or Arrow.
+
+    Raises:
+        ContractError: Neither a Query nor a DataFrame.
+    """
+    if isinstance(obj, Query):
+        return obj.sql
+    if isinstance(obj, pd.DataFrame):
+        return pa.Table.from_pandas(obj, preserve_index=False)
+    raise ContractError(f"{table} returned a {type(obj).__name__}.", "Return Query, Tables or pandas.DataFrame.")
