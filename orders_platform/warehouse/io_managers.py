@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import duckdb
-import pandas as pd
 from dagster._core.definitions.partitions.utils.mapping import infer_partition_mapping
 from pydantic import Field, PrivateAttr
 
@@ -27,7 +26,10 @@ from orders_platform.warehouse.publications import Publication
 from orders_platform.warehouse.session import Warehouse
 from orders_platform.warehouse.swap import Swap
 from orders_platform.warehouse.tables import Output
-from orders_platform.warehouse.values import Capture, Slice, Tables, contract_of, rows_of
+from orders_platform.warehouse.values import Capture, Slice, Tables, contract_of, is_frame, rows_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class RunNotActive(OrdersError):
@@ -93,7 +95,7 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
         if len(own) == 1:
             step.set_data_version(context.asset_key, dg.DataVersion(own[0].digest))
 
-    def load_input(self, context: dg.InputContext) -> Slice | pd.DataFrame:
+    def load_input(self, context: dg.InputContext) -> "Slice | pd.DataFrame":
         """Pin the input: exactly the intervals mapped to this step, as a Slice or loaded.
 
         Raises:
@@ -105,13 +107,13 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
         contract = contract_of(context.upstream_output.definition_metadata if context.upstream_output else {}, asset)
         item = Input(identifier(context.name), identifier(asset), contract.partition, needs)
         frame = None
-        if context.dagster_type.typing_type is pd.DataFrame:
+        if is_frame(context.dagster_type.typing_type):
             with explained(asset, item.intervals):
                 item, frame = self._load(item, contract)
         self._read.setdefault((step.run_id, step.step.key), {})[item.name] = item
         return Slice(asset, tuple(item.intervals)) if frame is None else frame
 
-    def _load(self, item: Input, contract: TableContract) -> tuple[Input, pd.DataFrame]:
+    def _load(self, item: Input, contract: TableContract) -> "tuple[Input, pd.DataFrame]":
         with self.warehouse.read() as con:
             read = swap_inputs.resolve(con, [item], (), f"Loading {item.asset}")
             swap_inputs.create_views(con, [item], read, settings().landing_root)

@@ -1,0 +1,52 @@
+# make demo | test | dev | check | lint | proof | bench: each sets itself up first. ORDERS_HOME names the workspace (default: data).
+SHELL := /bin/bash
+export ORDERS_HOME := $(abspath $(or $(ORDERS_HOME),data))
+export DAGSTER_HOME := $(ORDERS_HOME)/dagster
+export DAGSTER_DISABLE_TELEMETRY := yes
+PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+BIN := .venv/bin
+DAYS ?= 2026-01-05...2026-02-01
+DAILY := raw_orders,stg_orders,fct_orders,revenue_daily
+PYTEST := env -u ORDERS_HOME -u DAGSTER_HOME $(BIN)/python -m pytest
+
+.PHONY: help setup demo test check lint dev proof bench clean
+
+help:  ## Show the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+.venv/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"Python 3.11 or newer is needed; {sys.executable} is older. Try make PYTHON=/path/to/python3.12")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --constraint constraints.txt
+	@touch $@
+
+setup: .venv/.installed  ## Install into .venv and create the workspace
+	@$(BIN)/orders setup
+
+demo: setup  ## Fill a sample source, materialize four weeks, print what was published
+	@$(BIN)/orders source init --yes
+	@echo "Materializing $(DAILY) for $(DAYS) …"
+	@$(BIN)/dagster asset materialize --select '$(DAILY)' --partition-range $(DAYS) >$(ORDERS_HOME)/demo.log 2>&1 \
+		|| { grep -E 'Failure:|Error' $(ORDERS_HOME)/demo.log; echo "The whole log: $(ORDERS_HOME)/demo.log"; exit 1; }
+	@$(BIN)/orders status
+	@$(BIN)/orders query "select date_trunc('week', order_date)::date as week, currency, sum(orders) as orders, sum(revenue) as revenue from published.revenue_daily group by all order by all"
+
+test: lint  ## Lint, types, import contracts, then the whole suite
+	$(PYTEST) -n 2 --dist loadgroup
+
+check: lint test  ## Everything CI runs
+
+lint: setup
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+dev: setup  ## The Dagster UI on http://127.0.0.1:3000
+	$(BIN)/dagster dev --host 127.0.0.1
+
+proof: setup  ## The long versions of the kill, concurrency, history and delivery tests
+	ORDERS_PROOF=1 $(PYTEST) -m proof -rP
+
+clean:  ## Remove what was generated, not what was committed
+	rm -rf .venv .env $(filter-out $(ORDERS_HOME)/sample,$(wildcard $(ORDERS_HOME)/*))
