@@ -4,6 +4,12 @@ import dagster as dg
 
 daily_orders = dg.define_asset_job(
     "daily_orders",
-    selection=dg.AssetSelection.assets("raw_orders", "stg_orders", "fct_orders", "revenue_daily"),
-    description="One business day from the source to revenue_daily.",
+    selection=dg.AssetSelection.assets("raw_orders", "stg_orders", "fct_orders", "revenue_daily", "revenue_to_date"),
+    description="One business day from the source to the balance since 1 January; the day before must be there.",
+)
+
+daily_features = dg.define_asset_job(
+    "daily_features",
+    selection=dg.AssetSelection.assets("customer_features"),
+    description="The features of the customers active in the 28 days that end with the business day.",
 )

@@ -2,11 +2,18 @@
 
 import dagster as dg
 
-from orders_platform.automation.jobs import daily_orders
+from orders_platform.automation.jobs import daily_features, daily_orders
 
 daily_orders_schedule = dg.build_schedule_from_partitioned_job(
     daily_orders,
     hour_of_day=2,
     minute_of_hour=0,
     description="At 02:00 business time, the day that has ended.",
+)
+
+daily_features_schedule = dg.build_schedule_from_partitioned_job(
+    daily_features,
+    hour_of_day=5,
+    minute_of_hour=0,
+    description="At 05:00 business time, the features as of the end of the day before.",
 )

@@ -1,0 +1,45 @@
+"""revenue_to_date: yesterday's balance plus today, the same however it is run."""
+
+import itertools
+from decimal import Decimal
+
+from tests.conftest import Workspace, failure_of
+
+UPSTREAM = ("raw_orders", "stg_orders", "fct_orders", "revenue_daily")
+DAYS = ("2026-01-05", "2026-01-06", "2026-01-07", "2026-01-08")
+
+
+def test_days_in_order_equal_one_range_and_record_the_balance_they_read(workspace: Workspace) -> None:
+    workspace.put_days(*DAYS)
+    assert workspace.materialize(DAYS[0], DAYS[-1], UPSTREAM).success
+    for day in DAYS:
+        result = workspace.materialize(day, assets=("revenue_to_date",))
+        assert result.success, failure_of(result, "revenue_to_date")
+    one_by_one = workspace.digests()
+    before = workspace.current()
+    assert workspace.materialize(DAYS[1], DAYS[-1], ("revenue_to_date",)).success
+    assert workspace.digests() == one_by_one
+    now = workspace.current()
+    for previous, day in itertools.pairwise(DAYS):
+        read = {i.asset: i for i in now["revenue_to_date", day].inputs}
+        assert read["revenue_daily"].publication_id == now["revenue_daily", day].publication_id
+        assert read["revenue_to_date"].interval == previous
+        assert read["revenue_to_date"].publication_id == now["revenue_to_date", previous].publication_id
+    assert [i.asset for i in before["revenue_to_date", DAYS[0]].inputs] == ["revenue_daily"]
+    assert workspace.query("select count(*) from published.coverage where is_published and not is_current") == [(0,)]
+
+
+def test_a_missing_previous_day_is_refused_by_name(workspace: Workspace) -> None:
+    workspace.put_days(*DAYS)
+    assert workspace.materialize(DAYS[0], DAYS[-1], UPSTREAM).success
+    result = workspace.materialize(DAYS[2], DAYS[3], ("revenue_to_date",))
+    assert not result.success
+    assert "revenue_to_date 2026-01-07...2026-01-08 needs revenue_to_date 2026-01-06" in failure_of(result, "revenue_to_date")
+
+
+def test_a_country_without_sales_keeps_its_balance(workspace: Workspace) -> None:
+    row = ("c1", "2026-01-05 10:00:00", "2026-01-05 10:00:00", "FR", "EUR", "paid", "12.50", "0.00")
+    workspace.put(("1", *row))
+    assert workspace.materialize(DAYS[0], DAYS[1], (*UPSTREAM, "revenue_to_date")).success
+    found = workspace.query("select order_date::varchar, country, revenue_to_date from published.revenue_to_date order by 1")
+    assert found == [(DAYS[0], "FR", Decimal("12.50")), (DAYS[1], "FR", Decimal("12.50"))]
