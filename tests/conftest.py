@@ -2,7 +2,7 @@
 
 import os
 
-for name in [name for name in os.environ if name.startswith("ORDERS_")]:
+for name in [name for name in os.environ if name.startswith("ORDERS_") and name not in ("ORDERS_PROOF", "ORDERS_TEST_DATA")]:
     del os.environ[name]
 os.environ.update(
     DAGSTER_DISABLE_TELEMETRY="yes",
@@ -111,7 +111,6 @@ class Workspace:
             **os.environ,
             "ORDERS_HOME": str(self.home),
             "DAGSTER_HOME": str(self.home / "dagster"),
-            "DAGSTER_MODULE_NAME": "orders_platform.definitions",
         }
 
     def run(self, *command: str, timeout: float = 120, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -142,6 +141,14 @@ def failure_of(result: dg.ExecuteInProcessResult, asset: str) -> str:
                 texts.append(data.user_failure_data.description or "")
             return "\n".join(texts)
     raise AssertionError(f"{asset} did not fail")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long proofs run where asked for: ORDERS_PROOF=1, or `make proof`."""
+    if not os.environ.get("ORDERS_PROOF"):
+        for item in items:
+            if item.get_closest_marker("proof"):
+                item.add_marker(pytest.mark.skip(reason="a long proof; run make proof"))
 
 
 @pytest.fixture
