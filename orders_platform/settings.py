@@ -104,6 +104,11 @@ class Settings:
         return self.home / "landing"
 
     @property
+    def exports_root(self) -> Path:
+        """Folder of the immutable exported files."""
+        return self.home / "exports"
+
+    @property
     def locks_root(self) -> Path:
         """Folder of lock and semaphore files."""
         return self.home / "locks"

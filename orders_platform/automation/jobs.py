@@ -13,3 +13,9 @@ daily_features = dg.define_asset_job(
     selection=dg.AssetSelection.assets("customer_features"),
     description="The features of the customers active in the 28 days that end with the business day.",
 )
+
+weekly_finance_export = dg.define_asset_job(
+    "weekly_finance_export",
+    selection=dg.AssetSelection.assets("finance_export"),
+    description="The file of one ISO week; it is sent by another job.",
+)

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from orders_platform.automation.jobs import daily_features, daily_orders
+from orders_platform.automation.jobs import daily_features, daily_orders, weekly_finance_export
 
 daily_orders_schedule = dg.build_schedule_from_partitioned_job(
     daily_orders,
@@ -16,4 +16,12 @@ daily_features_schedule = dg.build_schedule_from_partitioned_job(
     hour_of_day=5,
     minute_of_hour=0,
     description="At 05:00 business time, the features as of the end of the day before.",
+)
+
+weekly_finance_export_schedule = dg.build_schedule_from_partitioned_job(
+    weekly_finance_export,
+    day_of_week=1,
+    hour_of_day=6,
+    minute_of_hour=0,
+    description="Monday 06:00 business time, the week that has ended.",
 )

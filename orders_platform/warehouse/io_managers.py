@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -21,15 +20,18 @@ from orders_platform.settings import git_commit, settings
 from orders_platform.warehouse import inputs as swap_inputs
 from orders_platform.warehouse import landing, publications
 from orders_platform.warehouse.contract import ContractError, TableContract, identifier
+from orders_platform.warehouse.exports import FileExport
 from orders_platform.warehouse.inputs import Input
 from orders_platform.warehouse.publications import Publication
-from orders_platform.warehouse.session import Warehouse
+from orders_platform.warehouse.session import Warehouse, WarehouseBusy
 from orders_platform.warehouse.swap import Swap
 from orders_platform.warehouse.tables import Output
-from orders_platform.warehouse.values import Capture, Slice, Tables, contract_of, is_frame, rows_of
+from orders_platform.warehouse.values import Capture, Export, Slice, Tables, contract_of, is_frame, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+PASSING = (duckdb.IOException, duckdb.TransactionException, duckdb.FatalException, duckdb.OutOfMemoryException)
 
 
 class RunNotActive(OrdersError):
@@ -37,7 +39,7 @@ class RunNotActive(OrdersError):
 
 
 class Interrupted(OrdersError):
-    """The disk or the engine failed; nothing was published and a retry may do."""
+    """The disk, the engine or the wait for a lock failed; nothing was published and a retry may do."""
 
     retryable = True
 
@@ -62,13 +64,10 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
     @property
     def warehouse(self) -> Warehouse:
         """The warehouse this manager writes to."""
-        found = Warehouse.from_settings(settings())
-        return (
-            replace(found, url=self.database, locks=Path(self.database).resolve().parent / "locks") if self.database else found
-        )
+        return Warehouse.from_settings(settings(), self.database)
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
-        """Publish the output: Query, Tables or DataFrame as one swap, Capture an interval at a time.
+        """Publish the output: Query, Tables or DataFrame as one swap, Capture and Export as files, an interval at a time.
 
         Raises:
             dg.Failure: The rows or their inputs cannot be published; not retried.
@@ -77,14 +76,19 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
         step = context.step_context
         intervals = sorted(context.asset_partition_keys) if context.has_asset_partitions else []
         with explained(context.asset_key.to_user_string(), intervals):
-            if obj is None:
+            if obj is None and "contract" not in context.definition_metadata:
                 return
+            self._table(context.asset_key)
             if not intervals:
                 raise ContractError(
                     f"{context.asset_key.to_user_string()} has no partitions.", "Give it partitions_def=DAILY or WEEKLY."
                 )
-            publish = self._land if isinstance(obj, Capture) else self._swap
-            made = publish(context, obj, intervals)
+            if isinstance(obj, Capture):
+                made = self._land(context, obj, intervals)
+            elif isinstance(obj, Export):
+                made = self._export(context, obj, intervals)
+            else:
+                made = self._swap(context, obj, intervals)
         own = [p for p in made if p.companion_of is None]
         for publication in own:
             metadata = describe_publication(publication)
@@ -102,7 +106,7 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
             dg.Failure: An interval is missing, quarantined or failed a blocking check.
         """
         step: Any = context.step_context
-        asset = context.asset_key.path[-1]
+        asset = self._table(context.asset_key)
         needs = mapped_intervals(step, context.name, list(context.asset_partition_keys))
         contract = contract_of(context.upstream_output.definition_metadata if context.upstream_output else {}, asset)
         item = Input(identifier(context.name), identifier(asset), contract.partition, needs)
@@ -113,6 +117,19 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
         self._read.setdefault((step.run_id, step.step.key), {})[item.name] = item
         return Slice(asset, tuple(item.intervals)) if frame is None else frame
 
+    def _table(self, key: dg.AssetKey) -> str:
+        """The table an asset is kept in: its name; a prefix may only repeat the schema.
+
+        Raises:
+            ContractError: Two assets could mean one table, or another schema is asked for.
+        """
+        if self.schema_ != "orders" or key.path[:-1] not in ([], [self.schema_]):
+            raise ContractError(
+                f"{key.to_user_string()} in schema {self.schema_} would be kept as orders.{key.path[-1]}.",
+                'Tables live in schema "orders" and are named as their asset: leave out schema= and key_prefix=.',
+            )
+        return key.path[-1]
+
     def _load(self, item: Input, contract: TableContract) -> "tuple[Input, pd.DataFrame]":
         with self.warehouse.read() as con:
             read = swap_inputs.resolve(con, [item], (), f"Loading {item.asset}")
@@ -120,14 +137,20 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
             order = ", ".join(identifier(c) for c in dict.fromkeys((contract.partition, *contract.key)))
             table = con.execute(f"from {item.name} order by {order}").to_arrow_table()
         seen = {interval: read[item.asset, interval].publication_id for interval in item.intervals}
-        return replace(item, seen=seen), table.to_pandas()
+        return replace(item, seen=seen), table.to_pandas(integer_object_nulls=True)  # a float would lose digits
 
     def _swap(self, context: dg.OutputContext, obj: Any, intervals: list[str]) -> list[Publication]:
         step: Any = context.step_context
         table = context.asset_key.path[-1]
         metadata = context.definition_metadata
         outputs = [Output(table, contract_of(metadata, table), rows_of(obj.own if isinstance(obj, Tables) else obj, table))]
-        for name, query in obj.companions.items() if isinstance(obj, Tables) else ():
+        companions = obj.companions if isinstance(obj, Tables) else {}
+        if left_out := set(metadata.get("companions") or ()) - set(companions):
+            raise ContractError(
+                f"{table} did not return {', '.join(sorted(left_out))}, which would keep the rows of an earlier run.",
+                f"Return Tables with every companion, or drop it from companions= in assets/{table}.py.",
+            )
+        for name, query in companions.items():
             outputs.append(Output(name, contract_of(metadata.get("companions", {}), name, name), rows_of(query, name), table))
         swap = Swap(
             outputs,
@@ -142,6 +165,25 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
         )
         with self.warehouse.write(f"run {step.run_id} publishing {table}") as con:
             return swap.run(con)
+
+    def _export(self, context: dg.OutputContext, export: Export, intervals: list[str]) -> list[Publication]:
+        step: Any = context.step_context
+        table = context.asset_key.path[-1]
+        files = FileExport(
+            table,
+            contract_of(context.definition_metadata, table),
+            export,
+            intervals,
+            list(self._read.pop((step.run_id, step.step.key), {}).values()),
+            step.run_id,
+            str(context.definition_metadata.get("code_version", "")),
+            settings().landing_root,
+            settings().exports_root,
+            git_commit(),
+            lambda: require_active(step.instance, step.run_id, table),
+        )
+        with self.warehouse.write(f"run {step.run_id} exporting {table}") as con:
+            return files.run(con)
 
     def _land(self, context: dg.OutputContext, capture: Capture, intervals: list[str]) -> list[Publication]:
         """Land and publish each interval as it arrives; one that this run published already is not captured again.
@@ -211,13 +253,15 @@ def explained(asset: str, intervals: Sequence[str]) -> Iterator[None]:
     where = f"{asset} {intervals[0]}...{intervals[-1]}" if len(intervals) > 1 else f"{asset} {''.join(intervals)}"
     try:
         yield
+    except WarehouseBusy as error:
+        raise Interrupted(f"{where} was not published: {error.message}", error.remedy) from error
     except OrdersError as error:
         if error.retryable:
             raise
         raise dg.Failure(str(error), metadata={"remedy": error.remedy or "none"}, allow_retries=False) from error
-    except (duckdb.IOException, duckdb.TransactionException, OSError) as error:
+    except (*PASSING, OSError) as error:
         raise Interrupted(
-            f"{where} was not published: {error}", "What was there stays; free disk space, then run it again."
+            f"{where} was not published: {error}", "What was there stays; free disk space or memory, then run it again."
         ) from error
     except duckdb.Error as error:
         text = f"{where} was not published: {error} What was there stays; mend the query in assets/{asset}.py."

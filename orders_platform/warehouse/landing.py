@@ -3,9 +3,7 @@
 Not here: where the rows come from (source/) or which file is current (publications.py).
 """
 
-import hashlib
 import os
-import uuid
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,14 +14,15 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from orders_platform.errors import OrdersError
+from orders_platform.calendar import parse_interval
 from orders_platform.warehouse.contract import identifier, literal
+from orders_platform.warehouse.files import FileCorrupt, part_of, place, safe_path, sha256_of
 from orders_platform.warehouse.publications import one
 
 CANARY = "select hash(42, 'canary', 1.50::decimal(18,2), date '2026-01-05') % 65536"
 
 
-class LandingCorrupt(OrdersError):
+class LandingCorrupt(FileCorrupt):
     """A landed file that is missing, or whose bytes are not those that were recorded."""
 
 
@@ -46,24 +45,6 @@ def digest_text(canary: int, rows: int, total: int) -> str:
     return f"{canary:04x}.{rows}.{total:x}"
 
 
-def sha256_of(path: Path) -> str:
-    """SHA-256 of the file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def safe_path(root: Path, location: str) -> Path:
-    """The path of a recorded location.
-
-    Raises:
-        LandingCorrupt: The location leads out of its root.
-    """
-    path = (root / location).resolve()
-    if not path.is_relative_to(root.resolve()):
-        raise LandingCorrupt(f"The recorded location {location!r} leads out of {root}.", "Restore the warehouse from a backup.")
-    return path
-
-
 def land(
     root: Path, asset: str, interval: str, partition: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema
 ) -> LandedFile:
@@ -72,10 +53,8 @@ def land(
     The file is written beside its final place, measured, and linked to its name in one step, so no reader ever sees half of it
     and nothing is overwritten.
     """
-    folder = root / identifier(asset) / f"{identifier(partition)}={interval}"
-    folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f".{uuid.uuid4().hex}.part"
-    try:
+    folder = root / identifier(asset) / f"{identifier(partition)}={parse_interval(interval)}"
+    with part_of(folder) as part:
         with part.open("wb") as sink:
             with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
                 for batch in batches:
@@ -84,17 +63,11 @@ def land(
             os.fsync(sink.fileno())
         rows, digest = _measure(part, schema.names)
         final = folder / f"{digest}.parquet"
-        try:
-            os.link(part, final)
-            _sync_folder(folder)
-        except FileExistsError:
-            if _measure(final, schema.names) != (rows, digest):
-                raise LandingCorrupt(
-                    f"{asset} {interval}: {final.name} no longer holds the rows it is named for.",
-                    f"Move {final} away, then materialize {asset} for {interval} again.",
-                ) from None
-    finally:
-        part.unlink(missing_ok=True)
+        if not place(part, final) and not _holds(final, schema.names, rows, digest):
+            raise LandingCorrupt(
+                f"{asset} {interval}: {final.name} no longer holds the rows it is named for.",
+                f"Move {final} away, then materialize {asset} for {interval} again.",
+            )
     return LandedFile(str(final.relative_to(root)), sha256_of(final), digest, rows)
 
 
@@ -104,7 +77,7 @@ def create_view(con: Any, name: str, partition: str, root: Path, files: Mapping[
     Args:
         con: The session.
         name: View name.
-        partition: Column the view takes from the folder name.
+        partition: Column taken from the name of the file's own folder, not of one further up that may hold a '=' too.
         root: Landing root.
         files: interval -> (location, sha256).
         asset: Named in errors.
@@ -130,10 +103,19 @@ def create_view(con: Any, name: str, partition: str, root: Path, files: Mapping[
             f"dagster asset materialize --select {asset} --partition {first}",
         )
     listed = ", ".join(literal(str(path)) for _, path in sorted(paths.items()))
+    column = identifier(partition)
     con.execute(
-        f"create or replace temp view {identifier(name)} as select * from read_parquet([{listed}], "
-        f"hive_partitioning = true, hive_types = {{'{identifier(partition)}': DATE}})"
+        f"create or replace temp view {identifier(name)} as select * exclude (_file), "
+        f"cast(regexp_extract(_file, '{column}=([0-9-]+)/[^/]*$', 1) as date) as {column} "
+        f"from read_parquet([{listed}], hive_partitioning = false, filename = '_file')"
     )
+
+
+def _holds(path: Path, columns: list[str], rows: int, digest: str) -> bool:
+    try:
+        return _measure(path, columns) == (rows, digest)
+    except duckdb.Error:
+        return False
 
 
 def _measure(path: Path, columns: list[str]) -> tuple[int, str]:
@@ -148,11 +130,3 @@ def _measure(path: Path, columns: list[str]) -> tuple[int, str]:
         return rows, digest_text(one(con, CANARY)[0], rows, total)
     finally:
         con.close()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

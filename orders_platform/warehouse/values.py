@@ -1,4 +1,4 @@
-"""What assets return and receive. Belongs here: Query, Tables, Capture, Slice. Not here: what becomes of them."""
+"""What assets return and receive. Belongs here: Query, Tables, Capture, Export, Slice. Not here: what becomes of them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -41,6 +41,18 @@ class Capture:
 
 
 @dataclass(frozen=True)
+class Export:
+    """Rows to write as one immutable CSV file an interval: SQL over the asset's inputs, with the contract's columns.
+
+    Attributes:
+        schema_version: Raised when a reader of the file has to change; written into the manifest.
+    """
+
+    sql: str
+    schema_version: int = 1
+
+
+@dataclass(frozen=True)
 class Slice:
     """An input that stays in the warehouse: the annotation under which a parameter becomes a view of exactly its intervals."""
 
@@ -72,10 +84,18 @@ def rows_of(obj: Any, table: str) -> str | pa.Table:
     """What an asset returned, as SQL or Arrow.
 
     Raises:
-        ContractError: Neither a Query nor a DataFrame.
+        ContractError: Neither a Query nor a DataFrame, or a DataFrame of mixed types.
     """
     if isinstance(obj, Query):
         return obj.sql
     if is_frame(type(obj)):
-        return pa.Table.from_pandas(obj, preserve_index=False)
-    raise ContractError(f"{table} returned a {type(obj).__name__}.", "Return Query, Tables or pandas.DataFrame.")
+        try:
+            made = pa.Table.from_pandas(obj, preserve_index=False)
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            raise ContractError(f"The DataFrame for {table} cannot be read: {error}.", "Give each column one type.") from error
+        # A column without any value has no type worth judging: pandas makes it float where it joins nothing.
+        for position, column in enumerate(made.columns):
+            if column.null_count == made.num_rows:
+                made = made.set_column(position, made.column_names[position], pa.nulls(made.num_rows))
+        return made
+    raise ContractError(f"{table} returned a {type(obj).__name__}.", "Return Query, Tables, Export or pandas.DataFrame.")
