@@ -16,9 +16,11 @@ from orders_platform.errors import OrdersError
 COMMANDS = {
     "setup": ("setup", "setup", "Create the workspace: .env, Dagster home, warehouse."),
     "source": ("source", "source", "Fill and inspect the source database."),
+    "settings": ("settings", "settings", "Every environment variable, its value and its meaning."),
     "status": ("status", "status", "Every asset and interval: what is published, by which run and code."),
     "query": ("query", "query", "Run one read-only SELECT over published.* tables."),
     "show": ("show", "show", "The publications of one interval, newest first, with their inputs."),
+    "features": ("features", "features", "Write and verify training sets of customer_features."),
 }
 
 
