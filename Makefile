@@ -3,7 +3,8 @@ SHELL := /bin/bash
 export ORDERS_HOME := $(abspath $(or $(ORDERS_HOME),data))
 export DAGSTER_HOME := $(ORDERS_HOME)/dagster
 export DAGSTER_DISABLE_TELEMETRY := yes
-PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 DAYS ?= 2026-01-05...2026-02-01
 DAILY := raw_orders,stg_orders,fct_orders,revenue_daily
@@ -15,7 +16,7 @@ help:  ## Show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 .venv/.installed: pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"Python 3.11 or newer is needed; {sys.executable} is older. Try make PYTHON=/path/to/python3.12")'
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed and none was found. Try: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --constraint constraints.txt
 	@touch $@

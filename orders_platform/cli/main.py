@@ -9,6 +9,7 @@ import traceback
 
 import click
 from rich.console import Console
+from rich.markup import escape
 
 from orders_platform.errors import OrdersError
 
@@ -69,7 +70,7 @@ def main() -> None:
         if "--debug" in sys.argv:
             traceback.print_exc()
         console = Console(stderr=True, soft_wrap=True, highlight=False)
-        console.print(f"[bold red]error:[/] {error.message}", markup=True)
+        console.print(f"[bold red]error:[/] {escape(error.message)}")
         if error.remedy:
-            console.print(f"[bold]remedy:[/] {error.remedy}")
+            console.print(f"[bold]remedy:[/] {escape(error.remedy)}")
         sys.exit(1)

@@ -53,11 +53,6 @@ def shown(url: URL) -> str:
     return url.set(query={}).render_as_string(hide_password=True)
 
 
-def is_secret(url: URL) -> bool:
-    """Whether the URL may hold a secret: a password, or parameters."""
-    return bool(url.password or url.query)
-
-
 def explain(error: Exception, what: str, url: URL) -> OrdersError:
     """The driver's error as ours: permanent or transient, in one sentence, without the password.
 
@@ -74,7 +69,7 @@ def explain(error: Exception, what: str, url: URL) -> OrdersError:
         reason = reason.replace(secret, "***") if secret else reason
     message = f"{what}: {shown(url)} says: {reason}."
     lost = isinstance(error, exc.DBAPIError) and error.connection_invalidated
-    outage = isinstance(error, exc.OperationalError | exc.InterfaceError | exc.InternalError | exc.TimeoutError)
+    outage = isinstance(error, exc.OperationalError | exc.InterfaceError | exc.TimeoutError)
     if lost or (outage and not _PERMANENT.search(reason)):
         return SourceUnavailable(message, "Run the interval again when the source answers.")
     return SourceError(message, REMEDY)

@@ -5,13 +5,14 @@ Not here: what to do about it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import duckdb
 import pyarrow as pa
 
 FINGERPRINT_COLUMNS = ("updated_at", "currency", "gross_amount", "discount_amount")
 
+_EXACT = Context(prec=60)  # the default of 28 digits would round sums of decimal(38, 6)
 _SQL = """
 select coalesce(currency, ''), count(*), max(updated_at),
        coalesce(sum(try_cast(gross_amount as decimal(38, 6))), 0), coalesce(sum(try_cast(discount_amount as decimal(38, 6))), 0)
@@ -43,17 +44,31 @@ class Fingerprint:
         >>> Fingerprint(3, "2026-01-06 09:00:00", (("GBP", Decimal("7.50"), Decimal(0)),)).moved(old)
         'rows +1, gross GBP +2.50, last updated_at 2026-01-05 10:00:00 → 2026-01-06 09:00:00'
         """
+        if self == since:
+            return ""
         parts = [f"rows {self.rows - since.rows:+d}"] if self.rows != since.rows else []
         nothing = ("", Decimal(0), Decimal(0))
         mine, theirs = ({line[0]: line for line in side.amounts} for side in (self, since))
         for currency in sorted(mine | theirs):
             for position, name in ((1, "gross"), (2, "discount")):
-                difference = Decimal(mine.get(currency, nothing)[position]) - Decimal(theirs.get(currency, nothing)[position])
+                difference = _EXACT.subtract(
+                    Decimal(mine.get(currency, nothing)[position]), Decimal(theirs.get(currency, nothing)[position])
+                )
                 if difference:
-                    parts.append(f"{name} {currency or 'without currency'} {difference:+f}")
+                    parts.append(f"{name} {currency or 'without currency'} {_signed(difference)}")
         if self.last_updated_at != since.last_updated_at:
             parts.append(f"last updated_at {since.last_updated_at} → {self.last_updated_at}")
-        return ", ".join(parts)
+        return ", ".join(parts) or "currencies of rows without amounts"
+
+
+def _signed(amount: Decimal) -> str:
+    """With two decimals, or more where it has more.
+
+    >>> _signed(Decimal("2.500000")), _signed(Decimal(-1)), _signed(Decimal("0.001"))
+    ('+2.50', '-1.00', '+0.001')
+    """
+    whole, _, decimals = f"{amount:+f}".partition(".")
+    return f"{whole}.{decimals.rstrip('0').ljust(2, '0')}"
 
 
 @dataclass
@@ -75,7 +90,7 @@ class Tally:
             self._rows += count
             self._last = max(filter(None, (self._last, last)), default=None)
             before = self._amounts.get(currency, (Decimal(0), Decimal(0)))
-            self._amounts[currency] = (before[0] + gross, before[1] + discount)
+            self._amounts[currency] = (_EXACT.add(before[0], gross), _EXACT.add(before[1], discount))
 
     def fingerprint(self) -> Fingerprint:
         """The fingerprint of all rows added."""

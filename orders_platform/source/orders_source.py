@@ -9,14 +9,12 @@ import pyarrow as pa
 from pydantic import Field
 
 from orders_platform.calendar import Calendar
-from orders_platform.settings import SOURCE_QUERY, Settings, settings
+from orders_platform.settings import settings
 from orders_platform.source.fingerprint import Fingerprint
-from orders_platform.source.reader import CHUNK_ROWS, Reader, SourceCheck
+from orders_platform.source.reader import CHUNK_ROWS, Reader, SourceCheck, reader_of
 from orders_platform.source.render import COLUMNS
 
 __all__ = ["COLUMNS", "OrdersSource", "reader_of"]
-
-TOTAL_QUERY = "select count(*) from orders"
 
 
 class OrdersSource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -31,8 +29,8 @@ class OrdersSource(dg.ConfigurableResource):  # type: ignore[type-arg]
     @property
     def reader(self) -> Reader:
         """What does the reading."""
-        found = reader_of(settings())
-        return replace(found, url=self.url or found.url, query=self.query or found.query)
+        found = settings()
+        return reader_of(replace(found, source=self.url or found.source, source_query=self.query or found.source_query))
 
     def capture(self, interval: str, start: datetime, end: datetime, chunk_rows: int = CHUNK_ROWS) -> Iterator[pa.RecordBatch]:
         """Rows of the window as received; see Reader.capture."""
@@ -45,15 +43,3 @@ class OrdersSource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def check(self, calendar: Calendar) -> SourceCheck:
         """Source rows that no interval selects; see Reader.check."""
         return self.reader.check(calendar)
-
-
-def reader_of(values: Settings) -> Reader:
-    """The reader these settings describe. Table `orders` is counted only where the default query reads it."""
-    return Reader(
-        url=values.source_url,
-        query=values.source_query,
-        total_query=values.source_total_query or (TOTAL_QUERY if values.source_query == SOURCE_QUERY else ""),
-        connections=values.source_connections,
-        wait_seconds=values.source_wait_seconds,
-        locks_root=values.locks_root,
-    )

@@ -14,6 +14,7 @@ from orders_platform.errors import OrdersError
 
 IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 TYPE = re.compile(r"(VARCHAR|BIGINT|INTEGER|BOOLEAN|DATE|TIMESTAMP|UUID|DECIMAL\([0-9]{1,2},[0-9]{1,2}\))(\[\])?\Z")
+MEASURE = re.compile(r"(BIGINT|INTEGER|DECIMAL\([0-9]{1,2},[0-4]\))\Z")
 PRODUCED_BY = "produced_by"
 
 
@@ -112,14 +113,16 @@ class TableContract:
         grain: What one row is.
         columns: Name -> Column, in table order.
         key: Columns that are unique within an interval.
-        measures: DECIMAL or integer columns whose sums are recorded with every publication, an amount apart by currency.
+        measures: Integer or DECIMAL columns (four decimals at most) whose sums are recorded with every publication, an amount
+            apart by currency.
         partition: DATE column that holds the interval.
         currency: Column holding the currency of the amounts, if there are any.
         allow_empty: Whether an interval may have no row.
         step_days: Length of an interval: 1 or 7.
 
     Raises:
-        ContractError: A partition column that is not DATE, an unknown key or measure, a name or type not allowed.
+        ContractError: A partition column that is not DATE, an unknown key or measure, a measure that cannot be summed exactly
+            or would add amounts of different currencies, a name or type not allowed.
     """
 
     grain: str
@@ -145,6 +148,18 @@ class TableContract:
         for name in (*self.key, *self.measures):
             if name not in self.columns:
                 raise ContractError(f"{name} is a key or measure but no column.", "Add it to columns.")
+        for name in self.measures:
+            column = self.columns[name]
+            if not MEASURE.match(column.type):
+                raise ContractError(
+                    f"Measure {name} is {column.type}; its sum cannot be kept exactly.",
+                    "Measure BIGINT, INTEGER or DECIMAL columns of at most four decimals.",
+                )
+            if column.unit == "currency" and self.currency not in self.columns:
+                raise ContractError(
+                    f"Measure {name} is an amount, and there is no column {self.currency}: currencies would be added up.",
+                    'Add the column, or name the one that holds it with currency="…".',
+                )
 
     def fingerprint(self) -> str:
         """The contract as text that is equal exactly when the contract is."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orders_platform.calendar import describe
+from orders_platform.calendar import Calendar, describe
 from orders_platform.errors import OrdersError
 from orders_platform.warehouse import gates, landing, publications
-from orders_platform.warehouse.contract import PRODUCED_BY, identifier, in_intervals
+from orders_platform.warehouse.contract import PRODUCED_BY, identifier, in_intervals, literal
 from orders_platform.warehouse.publications import Pair, Publication
 
 SHOWN = 20
@@ -93,7 +93,10 @@ def verify_moved(inputs: Sequence[Input], read: Mapping[Pair, Publication]) -> N
 
 
 def create_views(con: Any, inputs: Sequence[Input], read: Mapping[Pair, Publication], landing_root: Path) -> None:
-    """One temporary view an input, holding exactly its intervals, under the input's name."""
+    """One temporary view an input, holding exactly its intervals, under the input's name.
+
+    Only rows of the publications read: one that was inserted past them is in no digest, so it must not flow downstream.
+    """
     for item in inputs:
         found = [read[item.asset, i] for i in item.intervals if (item.asset, i) in read]
         if found and found[0].location:
@@ -101,7 +104,21 @@ def create_views(con: Any, inputs: Sequence[Input], read: Mapping[Pair, Publicat
             landing.create_view(con, item.name, item.partition, landing_root, files, item.asset)
             continue
         name, table = identifier(item.name), identifier(item.asset)
+        where = in_intervals(item.partition, [p.interval for p in found])
+        owned = ", ".join(f"uuid {literal(p.publication_id)}" for p in found)
         con.execute(
-            f"create or replace temp view {name} as select * exclude ({PRODUCED_BY}) from orders.{table} "
-            f"where {in_intervals(item.partition, [p.interval for p in found])}"
+            f"create or replace temp view {name} as select * exclude ({PRODUCED_BY}) from orders.{table} where {where}"
+            + (f" and {PRODUCED_BY} in ({owned})" if owned else "")
         )
+
+
+def create_run_intervals(con: Any, calendar: Calendar, intervals: Sequence[str], step_days: int) -> None:
+    """The view every query may join: run_intervals(interval_date, start_at, end_at), windows in UTC."""
+    rows = []
+    for interval in intervals:
+        last = calendar.days_of(interval)[-1] if step_days > 1 else interval
+        rows.append((interval, calendar.window(interval)[0], calendar.window(last)[1]))
+    values = ", ".join(
+        f"(date {literal(i)}, timestamp '{a:%Y-%m-%d %H:%M:%S}', timestamp '{b:%Y-%m-%d %H:%M:%S}')" for i, a, b in rows
+    )
+    con.execute(f"create or replace temp view run_intervals as from (values {values}) as t(interval_date, start_at, end_at)")

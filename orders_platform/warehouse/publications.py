@@ -4,12 +4,14 @@ Not here: when a publication is made (swap.py) or whether it may be read (gates.
 """
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Context, Decimal
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
 from orders_platform.calendar import Calendar
@@ -171,19 +173,27 @@ def one(con: Any, sql: str, parameters: Sequence[Any] = ()) -> Any:
     return rows[0] if rows else None
 
 
-def prepare(con: Any, calendar: Calendar) -> None:
-    """Create or complete the platform schema, and record the calendar (the end may move; zone and start may not)."""
+@contextmanager
+def transaction(con: Any) -> Iterator[None]:
+    """All of the block or nothing; an error leaves as it was raised."""
     con.execute("begin")
     try:
+        yield
+        con.execute("commit")
+    except BaseException:
+        with suppress(duckdb.Error):  # a COMMIT that failed has rolled back already, and its error says why
+            con.execute("rollback")
+        raise
+
+
+def prepare(con: Any, calendar: Calendar) -> None:
+    """Create or complete the platform schema, and record the calendar (the end may move; zone and start may not)."""
+    with transaction(con):
         con.execute(SCHEMA)
         if one(con, "from platform.calendar"):
             con.execute("update platform.calendar set end_date = ?", [calendar.end])
         else:
             con.execute("insert into platform.calendar values (?, ?, ?)", [calendar.start, calendar.end, calendar.timezone])
-        con.execute("commit")
-    except BaseException:
-        con.execute("rollback")
-        raise
 
 
 def is_prepared(con: Any, calendar: Calendar) -> bool:
@@ -251,16 +261,11 @@ def append(con: Any, publications: Sequence[Publication]) -> None:
 
 def publish(con: Any, publication: Publication, fence: Callable[[], None]) -> Publication:
     """Append one publication as the next revision of its pair, in its own transaction; for landed and exported files."""
-    con.execute("begin")
-    try:
+    with transaction(con):
         old = current(con, [(publication.asset, publication.interval)]).values()
         made = replace(publication, revision=max((p.revision for p in old), default=0) + 1)
         append(con, [made])
         fence()
-        con.execute("commit")
-    except BaseException:
-        con.execute("rollback")
-        raise
     return made
 
 

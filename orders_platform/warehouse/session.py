@@ -18,12 +18,14 @@ import duckdb
 import portalocker
 
 from orders_platform.calendar import Calendar
-from orders_platform.errors import OrdersError
+from orders_platform.errors import OrdersError, SettingsError
 from orders_platform.settings import Settings
 from orders_platform.warehouse import publications
 from orders_platform.warehouse.contract import literal
 
 POLL_SECONDS = 0.01
+HELD = ("Could not set lock", "different configuration")
+"""How DuckDB says that another process, or another connection of this one, has the file open."""
 _open = threading.local()
 
 
@@ -53,12 +55,16 @@ class Warehouse:
     memory_limit: str = ""
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> "Warehouse":
-        """The warehouse that these settings describe."""
+    def from_settings(cls, settings: Settings, url: str = "") -> "Warehouse":
+        """The warehouse that these settings describe, or another file of the same calendar.
+
+        Locks lie beside the file they guard, so that everybody who names that file takes the same ones.
+        """
+        path = _file(url or settings.warehouse_url)
         return cls(
-            settings.warehouse_url,
+            str(path),
             settings.calendar,
-            settings.locks_root,
+            path.parent / "locks",
             settings.lock_wait_seconds,
             settings.threads,
             settings.memory_limit,
@@ -74,7 +80,8 @@ class Warehouse:
         if not Path(self.url).exists():
             with self.write("creating the warehouse"):
                 pass
-        with self._single(), self._locked(exclusive=False), self._connected(read_only=True) as con:
+        with self._single(), self._locked(exclusive=False) as lock, self._connected(read_only=True) as con:
+            _sign(lock, None)  # what a killed writer left
             if publications.is_prepared(con, self.calendar):
                 yield con
                 return
@@ -123,7 +130,7 @@ class Warehouse:
             yield lock
 
     def _flock(self, name: str, deadline: float, *, exclusive: bool) -> IO[Any]:
-        path = self.locks / f"warehouse.{name}"
+        path = self.locks / f"{Path(self.url).stem}.{name}"
         kind = portalocker.LockFlags.EXCLUSIVE if exclusive else portalocker.LockFlags.SHARED
         file = path.open("a+")
         while True:
@@ -132,8 +139,9 @@ class Warehouse:
             except portalocker.LockException:
                 if time.monotonic() > deadline:
                     file.close()
+                    holder = _signature(path.with_suffix(".lock"))
                     raise WarehouseBusy(
-                        f"The warehouse was held for longer than {self.wait_seconds:g} s{_signature(self.locks)}.",
+                        f"The warehouse was held for longer than {self.wait_seconds:g} s{holder}.",
                         "Wait for that process or stop it, then try again; ORDERS_LOCK_WAIT_SECONDS sets the wait.",
                     ) from None
                 time.sleep(POLL_SECONDS)
@@ -165,9 +173,11 @@ class Warehouse:
         while True:
             try:
                 return duckdb.connect(str(path), read_only=read_only)
-            except duckdb.IOException as error:
-                if "lock" not in str(error).lower():
-                    raise OrdersError(f"The warehouse {path.name} cannot be opened: {error}", "See the message.") from error
+            except duckdb.Error as error:
+                if not any(sign in str(error) for sign in HELD):
+                    raise OrdersError(
+                        f"The warehouse {path} cannot be opened: {error}", "Free disk space, or restore the file from a backup."
+                    ) from error
                 if time.monotonic() > deadline:
                     raise WarehouseBusy(
                         f"Another program holds {path.name}: {str(error).splitlines()[0]}", "Close it, then try again."
@@ -183,9 +193,20 @@ def _sign(lock: IO[Any], holder: str | None) -> None:
     lock.flush()
 
 
-def _signature(locks: Path) -> str:
+def _file(url: str) -> Path:
+    """The file, symbolic links resolved: DuckDB keeps the write-ahead log under the name the file was opened by.
+
+    Raises:
+        SettingsError: A database in memory, which would forget every publication with its session.
+    """
+    if url.startswith(":memory:"):
+        raise SettingsError("A warehouse in memory would be empty in every session.", "Set ORDERS_WAREHOUSE_URL to a file.")
+    return Path(url).expanduser().resolve()
+
+
+def _signature(lock: Path) -> str:
     try:
-        found = json.loads((locks / "warehouse.lock").read_text())
+        found = json.loads(lock.read_text())
     except (OSError, ValueError):
         return ", by readers"
     return f" by process {found['pid']} ({found['for']}, since {found['since']})"

@@ -11,8 +11,8 @@ from typing import Any
 
 from orders_platform.calendar import Calendar, describe
 from orders_platform.warehouse import publications
-from orders_platform.warehouse.contract import ContractViolation, identifier, literal
-from orders_platform.warehouse.inputs import Input, create_views, resolve, verify_moved
+from orders_platform.warehouse.contract import ContractViolation, identifier
+from orders_platform.warehouse.inputs import Input, create_run_intervals, create_views, resolve, verify_moved
 from orders_platform.warehouse.publications import Pair, Publication, Read
 from orders_platform.warehouse.tables import Output, ensure_table, measure, replace_rows
 
@@ -48,23 +48,17 @@ class Swap:
         written = {(output.table, interval) for output in self.outputs for interval in self.intervals}
         read = resolve(con, self.inputs, written, f"{self.outputs[0].table} {describe(self.intervals)}")
         verify_moved(self.inputs, read)
-        con.execute("begin")
-        try:
+        with publications.transaction(con):
             made = self._write(con, read, started)
             self.fence()
-            con.execute("commit")
-        except BaseException:
-            con.execute("rollback")
-            raise
-        finally:
-            self._forget(con)
+        self._forget(con)
         return made
 
     def _write(self, con: Any, read: Mapping[Pair, Publication], started: float) -> list[Publication]:
         for output in self.outputs:
             ensure_table(con, output.table, output.contract)
         create_views(con, self.inputs, read, self.landing_root)
-        self._create_run_intervals(con)
+        create_run_intervals(con, self.calendar, self.intervals, self.outputs[0].contract.step_days)
         previous = publications.current(con, [(o.table, i) for o in self.outputs for i in self.intervals])
         step = self.outputs[0].contract.step_days
         made: dict[Pair, Publication] = {}
@@ -100,19 +94,6 @@ class Swap:
         pairs = [(item.asset, i) for item in self.inputs for i in item.needs.get(interval, ())]
         found = [made.get(pair) or read[pair] for pair in pairs]
         return tuple(Read(p.asset, p.interval, p.publication_id, p.digest) for p in found)
-
-    def _create_run_intervals(self, con: Any) -> None:
-        """The view every query may join: run_intervals(interval_date, start_at, end_at), windows in UTC."""
-        rows = []
-        for interval in self.intervals:
-            last = self.calendar.days_of(interval)[-1] if self.outputs[0].contract.step_days > 1 else interval
-            rows.append((interval, self.calendar.window(interval)[0], self.calendar.window(last)[1]))
-        values = ", ".join(
-            f"(date {literal(i)}, timestamp '{a:%Y-%m-%d %H:%M:%S}', timestamp '{b:%Y-%m-%d %H:%M:%S}')" for i, a, b in rows
-        )
-        con.execute(
-            f"create or replace temp view run_intervals as from (values {values}) as t(interval_date, start_at, end_at)"
-        )
 
     def _forget(self, con: Any) -> None:
         for name in ("run_intervals", *(identifier(item.name) for item in self.inputs)):

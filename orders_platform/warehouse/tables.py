@@ -86,7 +86,7 @@ def replace_rows(con: Any, output: Output, intervals: Sequence[str], ids: Mappin
         Rows inserted.
 
     Raises:
-        BadQuery: Columns missing or unknown, or a float where the contract says DECIMAL.
+        BadQuery: Columns missing or unknown, or money that is float or has more decimals than its column.
     """
     name, contract = identifier(output.table), output.contract
     con.execute("create or replace temp table _made (interval_date date, publication_id uuid)")
@@ -135,6 +135,19 @@ def verify_columns(con: Any, table: str, contract: TableContract, source: str) -
     ]
     if floats:
         raise BadQuery(f"{table}: {', '.join(floats)} arrive as float; money stays DECIMAL.", f"Use decimal.Decimal. {where}")
+    finer = [
+        f"{c} as {found[c]}" for c, column in contract.columns.items() if _decimals(found[c]) > _decimals(column.type) >= 0
+    ]
+    if finer:
+        raise BadQuery(
+            f"{table}: {', '.join(finer)} would lose decimals without a word.",
+            f"Round where the rule is known: round(…, 2)::decimal(18,2), or Decimal.quantize in a frame. {where}",
+        )
+
+
+def _decimals(kind: str) -> int:
+    """Decimals of a DECIMAL type; -1 for any other."""
+    return int(kind[:-1].split(",")[1]) if kind.startswith("DECIMAL(") and kind.endswith(")") else -1
 
 
 def measure(
