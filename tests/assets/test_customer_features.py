@@ -22,6 +22,8 @@ def test_features_are_per_customer_and_currency_and_rounded_exactly(workspace: W
         order("5", "2026-01-07", "ann", "7.00", country="GB", currency="GBP"),
         order("6", "2026-01-07", None, "1.00"),
         order("7", "2026-01-06", "bob", "5.00", status="placed"),
+        order("8", "2026-01-08", None, "1.00"),
+        order("9", "2026-01-09", None, "1.00"),
     )
     assert workspace.materialize("2026-01-05", "2026-01-09", (*UPSTREAM, "customer_features")).success
     rows = workspace.query(

@@ -38,8 +38,9 @@ def test_a_missing_previous_day_is_refused_by_name(workspace: Workspace) -> None
 
 
 def test_a_country_without_sales_keeps_its_balance(workspace: Workspace) -> None:
-    row = ("c1", "2026-01-05 10:00:00", "2026-01-05 10:00:00", "FR", "EUR", "paid", "12.50", "0.00")
-    workspace.put(("1", *row))
+    for day, country in ((DAYS[0], "FR"), (DAYS[1], "GB")):
+        workspace.put((day, "c1", f"{day} 10:00:00", f"{day} 10:00:00", country, "EUR", "paid", "12.50", "0.00"))
     assert workspace.materialize(DAYS[0], DAYS[1], (*UPSTREAM, "revenue_to_date")).success
-    found = workspace.query("select order_date::varchar, country, revenue_to_date from published.revenue_to_date order by 1")
-    assert found == [(DAYS[0], "FR", Decimal("12.50")), (DAYS[1], "FR", Decimal("12.50"))]
+    found = workspace.query("select order_date::varchar, country, revenue_to_date from published.revenue_to_date order by 1, 2")
+    sold = Decimal("12.50")
+    assert found == [(DAYS[0], "FR", sold), (DAYS[1], "FR", sold), (DAYS[1], "GB", sold)]
