@@ -167,3 +167,39 @@ class Calendar:
             if day >= today:
                 raise OrdersError(f"{interval} has not ended yet.", f"The newest interval is {today - DAY}.")
         return intervals
+
+
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+@dataclass(frozen=True)
+class ClosedDays:
+    """Days that may have no order: whole weekdays, and single dates."""
+
+    weekdays: frozenset[int] = frozenset()
+    dates: frozenset[date] = frozenset()
+
+    @classmethod
+    def parse(cls, text: str) -> "ClosedDays":
+        """Closed days as they are written in a setting.
+
+        >>> ClosedDays.parse("sun, 2026-12-25").reason("2026-01-11")
+        'closed every sun'
+
+        Raises:
+            ValueError: A word that is neither a weekday nor a date.
+        """
+        words = [word.strip().lower() for word in text.split(",") if word.strip()]
+        days = frozenset(WEEKDAYS.index(word) for word in words if word in WEEKDAYS)
+        return cls(days, frozenset(date.fromisoformat(word) for word in words if word not in WEEKDAYS))
+
+    def reason(self, interval: str) -> str:
+        """Why the interval may be empty; empty when it may not.
+
+        >>> ClosedDays.parse("2026-12-25").reason("2026-12-25")
+        'closed on 2026-12-25'
+        """
+        day = date.fromisoformat(interval)
+        if day in self.dates:
+            return f"closed on {day}"
+        return f"closed every {WEEKDAYS[day.weekday()]}" if day.weekday() in self.weekdays else ""

@@ -14,7 +14,7 @@ from typing import Any
 
 from dotenv import dotenv_values
 
-from orders_platform.calendar import Calendar
+from orders_platform.calendar import Calendar, ClosedDays
 from orders_platform.errors import SettingsError
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -40,8 +40,22 @@ def _seconds(text: str) -> float:
     return number
 
 
+def _share(text: str) -> float:
+    number = float(text)
+    if not 0 <= number <= 1:
+        raise ValueError("between 0 and 1")
+    return number
+
+
 def _home(text: str) -> Path:
     return Path(text).expanduser().resolve()
+
+
+def _yes_or_no(text: str) -> bool:
+    answers = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+    if text.lower() not in answers:
+        raise ValueError("yes or no")
+    return answers[text.lower()]
 
 
 def setting(name: str, default: Any, parse: Callable[[str], Any], meaning: str, *, secret: bool = False) -> Any:
@@ -78,7 +92,45 @@ class Settings:
     )
     lock_wait_seconds: float = setting("ORDERS_LOCK_WAIT_SECONDS", 120.0, _seconds, "wait for the warehouse")
     threads: int | None = setting("ORDERS_DUCKDB_THREADS", None, _count, "DuckDB threads; default all cores")
+    closed_days: ClosedDays = setting(
+        "ORDERS_CLOSED_DAYS", ClosedDays(), ClosedDays.parse, "days that may be empty: weekdays and dates, as in sun,2026-12-25"
+    )
+    volume_warn: float = setting("ORDERS_VOLUME_WARN", 4.0, _seconds, "rows this many deviations from usual are a warning")
+    volume_fail: float = setting("ORDERS_VOLUME_FAIL", 8.0, _seconds, "rows this many deviations from usual are an error")
+    rejected_share: float = setting("ORDERS_REJECTED_SHARE", 0.1, _share, "share of an interval's rows that may be rejected")
+    attempts: int = setting("ORDERS_ATTEMPTS", 2, _count, "attempts at an interval before a green one is a warning")
+    deadline_hours: float = setting(
+        "ORDERS_DEADLINE_HOURS", 8.0, _seconds, "hours after the end of an interval by which it has to be published"
+    )
     memory_limit: str = setting("ORDERS_DUCKDB_MEMORY_LIMIT", "", str, "DuckDB memory, such as 4GB; default DuckDB's own")
+    ledger: str = setting("ORDERS_LEDGER_URL", "", str, "SQLite or Postgres; default ledger.db under ORDERS_HOME", secret=True)
+    delivery_url: str = setting(
+        "ORDERS_DELIVERY_URL",
+        "",
+        str,
+        "file://, s3://, https:// or sftp://; default the folder outbox under ORDERS_HOME",
+        secret=True,
+    )
+    delivery_contact: str = setting("ORDERS_DELIVERY_CONTACT", "", str, "whom to tell about a correction of what was sent")
+    delivery_may_repeat: bool | None = setting(
+        "ORDERS_DELIVERY_MAY_REPEAT",
+        None,
+        _yes_or_no,
+        "no: the partner forgets keys or takes files away; default the channel's own",
+    )
+    delivery_attempts: int = setting("ORDERS_DELIVERY_ATTEMPTS", 5, _count, "times one run sends a key")
+    delivery_backoff_seconds: float = setting("ORDERS_DELIVERY_BACKOFF_SECONDS", 1.0, _seconds, "first wait; doubles each time")
+    delivery_failed_runs: int = setting(
+        "ORDERS_DELIVERY_FAILED_RUNS", 3, _count, "failed runs before the sensor waits for a person"
+    )
+    delivery_lease_seconds: float = setting("ORDERS_DELIVERY_LEASE_SECONDS", 300.0, _seconds, "how long a claim holds")
+    delivery_timeout_seconds: float = setting(
+        "ORDERS_DELIVERY_TIMEOUT_SECONDS", 30.0, _seconds, "wait for the partner's answer"
+    )
+    webhook_secret: str = setting("ORDERS_WEBHOOK_SECRET", "", str, "signs webhook deliveries (HMAC-SHA256)", secret=True)
+    sftp_password: str = setting("ORDERS_SFTP_PASSWORD", "", str, "password of the SFTP user", secret=True)
+    sftp_key_file: Path | None = setting("ORDERS_SFTP_KEY_FILE", None, _home, "private key of the SFTP user")
+    sftp_known_hosts: Path | None = setting("ORDERS_SFTP_KNOWN_HOSTS", None, _home, "host keys; default ~/.ssh/known_hosts")
 
     def __post_init__(self) -> None:
         _ = self.calendar
@@ -107,6 +159,11 @@ class Settings:
     def exports_root(self) -> Path:
         """Folder of the immutable exported files."""
         return self.home / "exports"
+
+    @property
+    def ledger_url(self) -> str:
+        """SQLAlchemy URL of the delivery ledger."""
+        return self.ledger or f"sqlite:///{self.home / 'ledger.db'}"
 
     @property
     def locks_root(self) -> Path:

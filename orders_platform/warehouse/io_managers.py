@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import duckdb
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
 from dagster._core.definitions.partitions.utils.mapping import infer_partition_mapping
 from pydantic import Field, PrivateAttr
 
@@ -30,6 +31,9 @@ from orders_platform.warehouse.values import Capture, Export, Slice, Tables, con
 
 if TYPE_CHECKING:
     import pandas as pd
+
+CheckTarget = AssetCheckEvaluationTargetMaterializationData
+"""Which materialization a check's evaluation is about; checks/factory.py makes them."""
 
 PASSING = (duckdb.IOException, duckdb.TransactionException, duckdb.FatalException, duckdb.OutOfMemoryException)
 
@@ -254,7 +258,7 @@ def explained(asset: str, intervals: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except WarehouseBusy as error:
-        raise Interrupted(f"{where} was not published: {error.message}", error.remedy) from error
+        raise Interrupted(f"{where}: {error.message}", error.remedy) from error
     except OrdersError as error:
         if error.retryable:
             raise
