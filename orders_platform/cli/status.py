@@ -33,6 +33,7 @@ def status(first: str | None, last: str | None, as_json: bool) -> None:
 
 def states() -> list[dict[str, Any]]:
     """One row an (asset, interval) that should exist by now, in graph order."""
+    from orders_platform.warehouse import publications
     from orders_platform.warehouse.session import Warehouse
 
     with Warehouse.from_settings(settings()).read() as con:
@@ -45,7 +46,10 @@ def states() -> list[dict[str, Any]]:
             order by c."interval", c.asset
         """)
         names = [column[0] for column in result.description]
-        return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+        rows = [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+    for row in rows:
+        row["measures"] = publications.exact_measures(row["measures"])
+    return rows
 
 
 def print_grid(rows: list[dict[str, Any]]) -> None:

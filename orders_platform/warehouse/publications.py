@@ -279,6 +279,11 @@ def exact(value: Decimal, *, is_amount: bool) -> Decimal:
     return Decimal(text.removesuffix("00") if is_amount else text.rstrip("0").rstrip(".") if "." in text else text)
 
 
+def exact_measures(stored: Mapping[str, Decimal] | None) -> dict[str, Decimal]:
+    """Measures as they are shown: an amount ("column CUR") with two decimals, a count with none."""
+    return {name: exact(value, is_amount=" " in name) for name, value in (stored or {}).items()}
+
+
 def _fetch(con: Any, sql: str, parameters: list[Any]) -> list[Publication]:
     result = con.execute(sql, parameters)
     names = [column[0] for column in result.description]
@@ -287,7 +292,7 @@ def _fetch(con: Any, sql: str, parameters: list[Any]) -> list[Publication]:
 
 def _publication(row: dict[str, Any]) -> Publication:
     inputs = tuple(Read(i["asset"], i["interval"], str(i["publication_id"]), i["digest"]) for i in row["inputs"] or ())
-    measures = {name: exact(value, is_amount=" " in name) for name, value in (row["measures"] or {}).items()}
+    measures = exact_measures(row["measures"])
     return Publication(
         **{
             **row,
