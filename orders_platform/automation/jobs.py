@@ -19,3 +19,13 @@ weekly_finance_export = dg.define_asset_job(
     selection=dg.AssetSelection.assets("finance_export"),
     description="The file of one ISO week; it is sent by another job.",
 )
+
+DELIVERY_LIMIT_SECONDS = 900
+"""Longer than any delivery takes; a run that still stands as started after that has been killed."""
+
+deliver_finance_export = dg.define_asset_job(
+    "deliver_finance_export",
+    selection=dg.AssetSelection.assets("finance_delivery"),
+    tags={"dagster/max_runtime": str(DELIVERY_LIMIT_SECONDS)},
+    description="Sends one week's file to the partner; the only job with an effect outside this house.",
+)

@@ -1,0 +1,292 @@
+"""Partners: the other side of each channel, real servers on loopback that count what they hold. Imports nothing heavy."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from orders_platform.delivery.states import Content
+
+SECRET = "a-secret-of-the-tests"
+KEY = re.compile(r"(finance_export_\d{4}-\d\d-\d\d_r\d+_[0-9a-f]{64})\.csv")
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the server ended"
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise AssertionError("the server did not start")
+
+
+def content(digest: str = "a" * 64, week: str = "2026-01-05") -> Content:
+    location = f"finance_export/week={week}/{digest}.csv"
+    return Content("finance_export", week, digest, location, "b2f6a6f4-0000-4000-8000-000000000000")
+
+
+def exported(root: Path, week: str, text: str) -> Content:
+    """A file as finance_export leaves it, with its manifest."""
+    data = f"week,revenue\n{week},{text}\n".encode()
+    made = content(hashlib.sha256(data).hexdigest(), week)
+    path = root / made.location
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    path.with_suffix(".json").write_text(json.dumps({"export": "finance_export", "week": week, "sha256": made.digest}))
+    return made
+
+
+class WebhookPartner:
+    """An HTTP partner that honours Idempotency-Key and can be told to misbehave.
+
+    Attributes:
+        effects: key -> what it did for that key: the body's SHA-256, once a key.
+        requests: key -> POSTs that arrived whole and carried a good signature.
+        script: What to do with the next requests: a status, "hang", "cut before", "cut after", or (status, headers).
+        honours: Whether it remembers keys; if not, every request is an effect.
+    """
+
+    def __init__(self, secret: str = SECRET, *, honours: bool = True, choose: Callable[[], Any] | None = None) -> None:
+        self.secret, self.honours = secret.encode(), honours
+        self.effects: dict[str, str] = {}
+        self.done: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
+        self.bodies: dict[str, dict[str, Any]] = {}
+        self.script: list[Any] = []
+        self.choose = choose
+        self.before_answer: Callable[[], None] | None = None
+        self.before_effect: Callable[[], None] | None = None
+        self.released = threading.Event()
+        self.lock = threading.Lock()
+        partner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                partner.handle(self)
+
+            def log_message(self, *_: Any) -> None:
+                return
+
+        class Server(ThreadingHTTPServer):
+            request_queue_size = 128
+            daemon_threads = True
+
+            def handle_error(self, *_: Any) -> None:
+                return
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hooks/finance?token=in-the-url"
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
+        self.thread.start()
+
+    def handle(self, request: BaseHTTPRequestHandler) -> None:
+        body = request.rfile.read(int(request.headers["Content-Length"]))
+        if len(body) < int(request.headers["Content-Length"]):
+            return None
+        key, digest = request.headers["Idempotency-Key"], hashlib.sha256(body).hexdigest()
+        at, _, mac = request.headers["Orders-Signature"].partition(",v1=")
+        wanted = hmac.new(self.secret, f"{at.removeprefix('t=')}.".encode() + body, hashlib.sha256).hexdigest()
+        if not hmac.compare_digest(mac, wanted) or abs(time.time() - int(at.removeprefix("t="))) > 300:
+            return self.answer(request, 401)
+        with self.lock:
+            self.requests[key] += 1
+            act = self.script.pop(0) if self.script else self.choose() if self.choose else 200
+        status, headers = act if isinstance(act, tuple) else (act, {})
+        if status == "cut before":
+            return self.cut(request)
+        if isinstance(status, int) and status >= 300:
+            return self.answer(request, status, headers)
+        if self.before_effect:
+            self.before_effect()
+        with self.lock:
+            known = self.effects.get(key) if self.honours else None
+            if known is None:
+                self.effects[key] = digest
+                self.done[key] += 1
+                self.bodies[key] = json.loads(body)
+        if self.before_answer:
+            self.before_answer()
+        if status == "hang":
+            self.released.wait(60)
+            return self.cut(request)
+        if status == "cut after":
+            return self.cut(request)
+        return self.answer(request, 200 if known in (None, digest) else 422)
+
+    def answer(self, request: BaseHTTPRequestHandler, status: int, headers: dict[str, str] | None = None) -> None:
+        request.send_response(status)
+        for name, value in (headers or {}).items():
+            request.send_header(name, value)
+        request.send_header("Content-Length", "2")
+        request.end_headers()
+        request.wfile.write(b"{}")
+
+    def cut(self, request: BaseHTTPRequestHandler) -> None:
+        request.close_connection = True
+        request.connection.close()
+
+    def copies(self) -> Counter[str]:
+        """Key (as a file name) -> effects."""
+        return Counter({key.replace("/", "_"): count for key, count in self.done.items()})
+
+    def close(self) -> None:
+        self.released.set()
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join(10)
+
+
+class FolderPartner:
+    """A folder, also the one behind the SFTP server; every file under a final name has to be whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.url = folder.as_uri()
+
+    def copies(self) -> Counter[str]:
+        return count({path.name: path.read_bytes() for path in self.folder.iterdir() if not path.name.startswith(".")})
+
+    def close(self) -> None:
+        return
+
+
+def count(files: dict[str, bytes]) -> Counter[str]:
+    """Files under final names, by key; each has the bytes its key names."""
+    found: Counter[str] = Counter()
+    for name, data in files.items():
+        match = KEY.fullmatch(name)
+        if match:
+            assert hashlib.sha256(data).hexdigest() == name.removesuffix(".csv")[-64:], f"{name} is not whole"
+            found[match[1]] += 1
+        else:
+            assert json.loads(data)["idempotency_key"].replace("/", "_") == name.removesuffix(".manifest.json")
+    return found
+
+
+class SftpPartner(FolderPartner):
+    """A real SSH server (asyncssh) over a folder, with password sign-in; `before_rename` is called in the middle of a send."""
+
+    def __init__(self, folder: Path, user: str = "orders", password: str = SECRET) -> None:
+        import asyncssh
+
+        super().__init__(folder / "files")
+        self.before_rename: Callable[[], None] | None = None
+        self.port = free_port()
+        key = asyncssh.generate_private_key("ssh-ed25519")
+        self.known_hosts = folder / "known_hosts"
+        self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {key.export_public_key().decode()}")
+        self.url = f"sftp://{user}@127.0.0.1:{self.port}/"
+        partner = self
+
+        class Server(asyncssh.SSHServer):
+            def password_auth_supported(self) -> bool:
+                return True
+
+            def validate_password(self, username: str, given: str) -> bool:
+                return (username, given) == (user, password)
+
+        class Files(asyncssh.SFTPServer):
+            def __init__(self, chan: Any) -> None:
+                super().__init__(chan, chroot=os.fsencode(partner.folder))
+
+            def rename(self, old: bytes, new: bytes) -> Any:
+                if partner.before_rename:
+                    partner.before_rename()
+                return super().rename(old, new)
+
+        self.loop = asyncio.new_event_loop()
+        ready = threading.Event()
+
+        def serve() -> None:
+            async def start() -> None:
+                await asyncssh.create_server(
+                    Server, "127.0.0.1", self.port, server_host_keys=[key], sftp_factory=Files, allow_scp=False
+                )
+                ready.set()
+
+            asyncio.set_event_loop(self.loop)
+            self.loop.run_until_complete(start())
+            self.loop.run_forever()
+
+        self.thread = threading.Thread(target=serve, daemon=True)
+        self.thread.start()
+        assert ready.wait(10)
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {"ORDERS_SFTP_PASSWORD": SECRET, "ORDERS_SFTP_KNOWN_HOSTS": str(self.known_hosts)}
+
+    def close(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(10)
+
+
+class S3Server:
+    """moto's S3 server in a process of its own."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for(self.port, self.process)
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+
+    def client(self) -> Any:
+        import boto3
+
+        return boto3.client(
+            "s3", endpoint_url=self.environ["AWS_ENDPOINT_URL"], aws_access_key_id="test",
+            aws_secret_access_key=SECRET, region_name="us-east-1",
+        )  # fmt: skip
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait(10)
+
+
+class BucketPartner:
+    """One bucket of the server."""
+
+    def __init__(self, server: S3Server, bucket: str) -> None:
+        self.client, self.bucket, self.environ = server.client(), bucket, server.environ
+        self.client.create_bucket(Bucket=bucket)
+        self.url = f"s3://{bucket}/finance"
+
+    def copies(self) -> Counter[str]:
+        listed = self.client.list_objects_v2(Bucket=self.bucket).get("Contents", [])
+        read = {o["Key"]: self.client.get_object(Bucket=self.bucket, Key=o["Key"])["Body"].read() for o in listed}
+        return count({key.removeprefix("finance/"): data for key, data in read.items()})
+
+    def close(self) -> None:
+        return
