@@ -77,7 +77,7 @@ class Warehouse:
         Raises:
             WarehouseBusy: A writer held it for longer than the wait.
         """
-        if not Path(self.url).exists():
+        if not self._is_there():
             with self.write("creating the warehouse"):
                 pass
         with self._single(), self._locked(exclusive=False) as lock, self._connected(read_only=True) as con:
@@ -151,6 +151,24 @@ class Warehouse:
             else:
                 return file
 
+    def _is_there(self) -> bool:
+        path = Path(self.url)
+        return path.exists() and path.stat().st_size > 0
+
+    def _create(self) -> None:
+        """Make the file under another name and rename it: DuckDB refuses a file whose making was interrupted (measured)."""
+        path = Path(self.url)
+        part = path.with_name(f".{path.name}.part")
+        for leftover in (part, Path(f"{part}.wal"), Path(f"{path}.wal")):
+            leftover.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        con = duckdb.connect(str(part))
+        try:
+            publications.prepare(con, self.calendar)
+        finally:
+            con.close()
+        part.rename(path)
+
     @contextmanager
     def _connected(self, *, read_only: bool) -> Iterator[Any]:
         con = self._connect(read_only=read_only)
@@ -168,7 +186,8 @@ class Warehouse:
     def _connect(self, *, read_only: bool) -> Any:
         """Connect; a foreign process (a DuckDB shell, a stock I/O manager) that holds the file is waited for, too."""
         path = Path(self.url)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not self._is_there():
+            self._create()
         deadline = time.monotonic() + self.wait_seconds
         while True:
             try:
@@ -197,8 +216,10 @@ def _file(url: str) -> Path:
     """The file, symbolic links resolved: DuckDB keeps the write-ahead log under the name the file was opened by.
 
     Raises:
-        SettingsError: A database in memory, which would forget every publication with its session.
+        SettingsError: A database in memory, which would forget every publication with its session, or a name with "?".
     """
+    if "?" in url:  # DuckDB would look for the write-ahead log at another place
+        raise SettingsError(f"The warehouse {url} cannot be kept under a name with a question mark.", "Choose another folder.")
     if url.startswith(":memory:"):
         raise SettingsError("A warehouse in memory would be empty in every session.", "Set ORDERS_WAREHOUSE_URL to a file.")
     return Path(url).expanduser().resolve()
