@@ -21,6 +21,13 @@ COMMANDS = {
     "status": ("status", "status", "Every asset and interval: what is published, by which run and code."),
     "query": ("query", "query", "Run one read-only SELECT over published.* tables."),
     "show": ("show", "show", "The publications of one interval, newest first, with their inputs."),
+    "reconcile": ("reconcile", "reconcile", "Compare tables with what was landed and published: match or not, to the key."),
+    "closure": ("closure", "closure", "What lies downstream of some intervals, and what a repair would do."),
+    "repair": ("repair", "repair", "Repair intervals and everything they reach, in order, recorded."),
+    "quarantine": ("quarantine", "quarantine", "Hold intervals back from everything that reads them, and release them."),
+    "interventions": ("interventions", "interventions", "Everything a person did: who, when, why."),
+    "audit": ("audit", "audit", "What needs a person: claims without data, holes, blocked and divergent intervals."),
+    "explain": ("explain", "explain", "One interval: its inputs, what it replaced, who made it, what used it."),
     "features": ("features", "features", "Write and verify training sets of customer_features."),
 }
 

@@ -25,6 +25,7 @@ class Node:
         step_days: 1 for days, 7 for weeks, 0 without partitions.
         is_table: Published in the warehouse under a contract, so that its pairs have states.
         is_source: Reads the outside world; running it again captures anew.
+        is_effect: Acts on the outside world (a delivery); no repair runs it.
         companions: Tables published in the same swap.
     """
 
@@ -34,12 +35,8 @@ class Node:
     owners: tuple[str, ...] = ()
     is_table: bool = True
     is_source: bool = False
+    is_effect: bool = False
     companions: tuple[str, ...] = ()
-
-    @property
-    def is_effect(self) -> bool:
-        """Whether running it acts on the outside world (a delivery): an interval of something that is no table."""
-        return not self.is_table and self.step_days > 0
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ class Graph:
         return (asset, asset) in self.needs
 
     def require(self, asset: str, intervals: Iterable[str]) -> list[Pair]:
-        """The pairs, checked to exist.
+        """The pairs, checked to exist; an interval may be a range such as 2026-01-05...2026-01-09.
 
         Raises:
             UnknownPair: No such asset, or it has no such interval (yet).
@@ -106,13 +103,15 @@ class Graph:
             raise UnknownPair(f"{asset} is not an asset of the graph.", hint)
         node, known = self.nodes[asset], set(self.nodes[asset].intervals)
         found = []
-        for interval in intervals:
-            if interval not in known:
+        for text in intervals:
+            first, dots, last = text.partition("...")
+            interval = next((i for i in (first, last or first) if i not in known), "")
+            if interval:
                 kind = {0: "no intervals", 1: "days", 7: "weeks named by their Monday"}.get(node.step_days, "other intervals")
                 span = f" from {node.intervals[0]} to {node.intervals[-1]}" if node.step_days and node.intervals else ""
                 raise UnknownPair(f"{asset} has no interval {interval}.", f"It has {kind}{span}.")
-            found.append((asset, interval))
-        return found
+            found += [(asset, i) for i in (node.intervals if dots else (first,)) if first <= i <= (last or first)]
+        return self.sort(set(found))
 
 
 def closure(graph: Graph, seeds: Iterable[Pair]) -> list[Pair]:
@@ -124,15 +123,16 @@ def closure(graph: Graph, seeds: Iterable[Pair]) -> list[Pair]:
     >>> closure(graph, [("a", "2")])
     [('a', '2'), ('b', '2')]
     """
-    return graph.sort(_walk(graph.children, seeds))
+    return graph.sort(walk(graph.children, seeds))
 
 
 def upstream(graph: Graph, pairs: Iterable[Pair]) -> list[Pair]:
     """The pairs and everything they are made from, each pair after what it reads."""
-    return graph.sort(_walk(graph.parents, pairs))
+    return graph.sort(walk(graph.parents, pairs))
 
 
-def _walk(edges: Mapping[Pair, Sequence[Pair]], starts: Iterable[Pair]) -> set[Pair]:
+def walk(edges: Mapping[Pair, Sequence[Pair]], starts: Iterable[Pair]) -> set[Pair]:
+    """The starts and everything that the edges lead to from them."""
     seen = set(starts)
     waiting = deque(seen)
     while waiting:

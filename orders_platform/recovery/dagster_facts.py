@@ -3,26 +3,78 @@
 Not here: what follows from them. The storage's index connection is internal to Dagster, checked on 1.13.27.
 """
 
-from collections.abc import Iterable, Mapping
+import multiprocessing
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, cast
 
 import dagster as dg
 import sqlalchemy as sa
+from dagster._core.definitions.reconstruct import ReconstructableRepository
 from dagster._core.storage.event_log.schema import SqlEventLogStorageTable as EVENTS  # noqa: N814
 
+from orders_platform.recovery import states
 from orders_platform.recovery.closure import Graph, Node
+from orders_platform.recovery.interventions import NO_REASON, Intervention
+from orders_platform.recovery.repair import Launched
+from orders_platform.recovery.states import Facts, State
+from orders_platform.settings import settings
 from orders_platform.warehouse.contract import TableContract
 from orders_platform.warehouse.publications import Pair
+from orders_platform.warehouse.session import Warehouse
 
 MANY = 20_000
 """Bound variables a statement; SQLite allows 32,766."""
 
+DEFINITIONS = ("orders_platform.definitions", "defs")
+INTERVENTION_TAG = "orders/intervention"
+WHO_TAG = "orders/who"
+REASON_TAG = "orders/reason"
+FIRST_TAG, LAST_TAG = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+PARTITION_TAG, BACKFILL_TAG, USER_TAG = "dagster/partition", "dagster/backfill", "user"
+REPAIR_JOB = "repair"
+BY_ITSELF = ("dagster/schedule_name", "dagster/sensor_name", "dagster/from_automation_condition", "dagster/auto_materialize")
+"""A run with one of these tags was not launched by hand."""
 
-def graph_of(definitions: dg.Definitions, now: datetime | None = None) -> Graph:
-    """The graph of these definitions, with the intervals that have ended by `now`."""
+
+@dataclass(frozen=True)
+class World:
+    """Everything recovery looks at: the graph, the warehouse and Dagster's instance."""
+
+    graph: Graph
+    instance: dg.DagsterInstance
+    warehouse: Warehouse
+
+    @classmethod
+    @contextmanager
+    def open(cls, definitions: dg.Definitions) -> Iterator["World"]:
+        """The world of the settings; Dagster's home is DAGSTER_HOME, else the one under ORDERS_HOME."""
+        home = os.environ.get("DAGSTER_HOME") or str(settings().home / "dagster")
+        with dg.DagsterInstance.from_config(home) as instance:
+            yield cls.of(definitions.get_repository_def(), instance)
+
+    @classmethod
+    def of(cls, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance) -> "World":
+        """The world around an instance that is open already, as in a run or a sensor."""
+        return cls(graph_of(repository), instance, Warehouse.from_settings(settings()))
+
+    def look(self) -> tuple[Facts, dict[Pair, State]]:
+        """The facts and states as they are now, in one short reading session."""
+        claimed = claims(self.instance, self.graph)
+        with self.warehouse.read() as con:
+            facts = states.read_facts(con, self.graph, claimed)
+        return facts, states.states(self.graph, facts)
+
+
+def graph_of(repository: dg.RepositoryDefinition, now: datetime | None = None) -> Graph:
+    """The graph of this code location, with the intervals that have ended by `now`."""
     moment = now or datetime.now(UTC)
-    assets: Any = definitions.get_repository_def().asset_graph
+    assets: Any = repository.asset_graph
     nodes, keys = {}, {}
     for key in assets.toposorted_asset_keys:
         found = assets.get(key)
@@ -38,6 +90,7 @@ def graph_of(definitions: dg.Definitions, now: datetime | None = None) -> Graph:
             tuple(found.owners),
             isinstance(contract, TableContract),
             not found.parent_keys,
+            found.tags.get("external_effect") == "true",
             tuple(getattr(metadata.get("companions"), "value", metadata.get("companions")) or ()),
         )
     needs, pinned = {}, set()
@@ -110,4 +163,157 @@ def _runs_of(storage: Any, events: Iterable[int]) -> dict[int, str]:
         for start in range(0, len(wanted), MANY):
             chosen = sa.select(EVENTS.c.id, EVENTS.c.run_id).where(EVENTS.c.id.in_(wanted[start : start + MANY]))
             found.update(cast("Mapping[int, str]", dict(con.execute(chosen).fetchall())))
+    return found
+
+
+@dataclass
+class DagsterLauncher:
+    """Runs one asset for blocks of intervals through Dagster, tagged with the intervention, so that the runs show in the UI.
+
+    Attributes:
+        processes: 0 runs in this process; otherwise in that many processes of their own.
+    """
+
+    instance: dg.DagsterInstance
+    intervention_id: str
+    who: str
+    reason: str
+    processes: int = 0
+    _pool: ProcessPoolExecutor | None = field(default=None, init=False)
+
+    def launch(self, asset: str, runs: Sequence[Sequence[str]]) -> list[Launched]:
+        """Run them, and return when all have ended."""
+        tags = {INTERVENTION_TAG: self.intervention_id, WHO_TAG: self.who, REASON_TAG: self.reason}
+        if not self.processes:
+            return [run_asset(self.instance, asset, run, tags) for run in runs]
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(self.processes, mp_context=multiprocessing.get_context("spawn"))
+        home = self.instance.root_directory
+        waiting = [self._pool.submit(run_asset_alone, home, asset, list(run), tags) for run in runs]
+        try:
+            return [item.result() for item in waiting]
+        except BrokenProcessPool as error:
+            self._pool = None
+            return [_unless_done(item, str(error)) for item in waiting]
+
+    def run_ids(self) -> set[str]:
+        """Every run of this intervention, also from before it was interrupted."""
+        found = self.instance.get_runs(dg.RunsFilter(tags={INTERVENTION_TAG: self.intervention_id}))
+        return {run.run_id for run in found}
+
+    def close(self) -> None:
+        """End the processes."""
+        if self._pool:
+            self._pool.shutdown()
+
+
+def _unless_done(item: Any, error: str) -> Launched:
+    if item.done() and not item.exception():
+        return cast("Launched", item.result())
+    return Launched("", False, f"a worker process died: {error}")
+
+
+def run_asset_alone(home: str, asset: str, intervals: Sequence[str], tags: Mapping[str, str]) -> Launched:
+    """The same as run_asset, in a process that has no instance yet."""
+    with dg.DagsterInstance.from_config(home) as instance:
+        return run_asset(instance, asset, intervals, tags)
+
+
+def run_asset(instance: dg.DagsterInstance, asset: str, intervals: Sequence[str], tags: Mapping[str, str]) -> Launched:
+    """Run one asset for contiguous intervals, as `dagster asset materialize` does: in this process, visible in the UI."""
+    repository = ReconstructableRepository.for_module(*DEFINITIONS)
+    key = dg.AssetKey(asset)
+    job = repository.get_definition().get_implicit_job_def_for_assets([key])
+    if job is None:
+        return Launched("", False, f"{asset} is not an asset of {DEFINITIONS[0]}")
+    span = {PARTITION_TAG: intervals[0]} if len(intervals) == 1 else {FIRST_TAG: intervals[0], LAST_TAG: intervals[-1]}
+    with dg.execute_job(
+        repository.get_reconstructable_job(job.name),
+        instance,
+        tags={**tags, **(span if intervals[0] else {})},
+        asset_selection=[key],
+        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+    ) as result:
+        return Launched(result.run_id, result.success, "" if result.success else _error(result))
+
+
+def _error(result: dg.JobExecutionResult) -> str:
+    """The message of the first step that failed, as its author wrote it."""
+    for event in result.all_events:
+        if event.is_step_failure:
+            data: Any = event.event_specific_data
+            if data.user_failure_data and data.user_failure_data.description:
+                return str(data.user_failure_data.description)
+            error = data.error
+            while error and error.cause:
+                error = error.cause
+            return str(error.message if error else "unknown").strip()
+    return "the run failed before its first step; see it in the UI"
+
+
+def by_hand(instance: dg.DagsterInstance, limit: int = 1000) -> list[Intervention]:
+    """Runs, backfills and marks that a person made past our tools, newest first.
+
+    Found by what they lack: the tag of a schedule, a sensor, an automation condition or an intervention.
+    """
+    found = []
+    for record in instance.get_run_records(limit=limit):
+        run = record.dagster_run
+        if (
+            run.job_name == REPAIR_JOB
+            or INTERVENTION_TAG in run.tags
+            or BACKFILL_TAG in run.tags
+            or any(tag in run.tags for tag in BY_ITSELF)
+        ):
+            continue
+        assets = ", ".join(sorted(key.path[-1] for key in run.asset_selection or ())) or run.job_name
+        span = _span(run.tags)
+        who = run.tags.get(USER_TAG) or "unknown"
+        found.append(_seen(run.run_id, "launch", assets, span, who, record.create_timestamp, run.status.value.lower()))
+    for backfill in instance.get_backfills(limit=limit):
+        if INTERVENTION_TAG in backfill.tags or any(tag in backfill.tags for tag in BY_ITSELF):
+            continue
+        assets = ", ".join(sorted(key.path[-1] for key in backfill.asset_selection or ()))
+        at = datetime.fromtimestamp(backfill.backfill_timestamp, UTC)
+        who, end = backfill.user or "unknown", backfill.status.value.lower()
+        found.append(_seen(backfill.backfill_id, "backfill", assets, (), who, at, end, backfill.description or ""))
+    return sorted([*found, *_marks(instance)], key=lambda item: item.recorded_at, reverse=True)
+
+
+def _span(tags: Mapping[str, str]) -> tuple[str, ...]:
+    if PARTITION_TAG in tags:
+        return (tags[PARTITION_TAG],)
+    return (f"{tags[FIRST_TAG]}...{tags[LAST_TAG]}",) if FIRST_TAG in tags else ()
+
+
+def _seen(
+    found: str, kind: str, assets: str, span: tuple[str, ...], who: str, at: datetime, outcome: str, reason: str = ""
+) -> Intervention:
+    naive = at.astimezone(UTC).replace(tzinfo=None)
+    return Intervention(found, kind, assets, span, who, reason or NO_REASON, {}, naive, outcome)
+
+
+def _marks(instance: dg.DagsterInstance) -> list[Intervention]:
+    """Partitions marked as materialized without a run."""
+    storage: Any = instance.event_log_storage
+    chosen = sa.select(EVENTS.c.id, EVENTS.c.asset_key).where(
+        EVENTS.c.run_id == "", EVENTS.c.dagster_event_type == dg.DagsterEventType.ASSET_MATERIALIZATION.value
+    )
+    with storage.index_connection() as con:
+        ids = con.execute(chosen).fetchall()
+    found = []
+    for key in sorted({key for _, key in ids}):
+        wanted = [number for number, own in ids if own == key]
+        asset = cast("dg.AssetKey", dg.AssetKey.from_db_string(key))
+        records = instance.fetch_materializations(dg.AssetRecordsFilter(asset, storage_ids=wanted), limit=len(wanted)).records
+        for record in records:
+            event: Any = record.event_log_entry.dagster_event
+            made = event.event_specific_data.materialization
+            at = datetime.fromtimestamp(record.timestamp, UTC)
+            who = made.tags.get("dagster/reporting_user") or "unknown"
+            found.append(
+                _seen(
+                    str(record.storage_id), "mark", asset.path[-1], (made.partition or "",), who, at, "", made.description or ""
+                )
+            )
     return found

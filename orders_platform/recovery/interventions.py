@@ -48,8 +48,9 @@ class Intervention:
 
     def interval_text(self) -> str:
         """The intervals as a person would write them, days or weeks."""
-        is_weekly = self.asset in ("finance_export", "finance_delivery")
-        return describe(self.intervals, WEEK if is_weekly else DAY) if all(self.intervals) else ""
+        if any(len(interval) != len("2026-01-05") for interval in self.intervals):
+            return ", ".join(self.intervals)
+        return describe(self.intervals, WEEK if self.asset in ("finance_export", "finance_delivery") else DAY)
 
 
 def whoami(named: str = "") -> str:
@@ -60,6 +61,16 @@ def whoami(named: str = "") -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return "unknown"
+
+
+def require_reason(kind: str, asset: str, reason: str) -> None:
+    """Refuse an action without a reason, before anything is done.
+
+    Raises:
+        NoReason: The reason is empty.
+    """
+    if not reason.strip():
+        raise NoReason(f"{kind} {asset} needs a reason.", "Say why: --reason '…'.")
 
 
 def record(
@@ -73,8 +84,7 @@ def record(
     Raises:
         NoReason: The reason is empty.
     """
-    if not reason.strip():
-        raise NoReason(f"{kind} {asset} needs a reason.", "Say why: --reason '…'.")
+    require_reason(kind, asset, reason)
     found = str(uuid.uuid4())
     _append(con, found, kind, asset, intervals, who, reason.strip(), details)
     return found

@@ -3,14 +3,14 @@
 Not here: what to do about it (repair.py), or what Dagster says (dagster_facts.py).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
-from orders_platform.recovery.closure import Graph
+from orders_platform.recovery.closure import Graph, walk
 from orders_platform.warehouse.publications import Pair
 
 STATES = ("held", "divergent", "claimed", "missing", "stale", "current")
@@ -213,3 +213,16 @@ def _unbacked(con: Any, claims: Mapping[Pair, str]) -> dict[Pair, str]:
     finally:
         con.unregister("_claims")
     return {(asset, interval): run_id for asset, interval, run_id in rows}
+
+
+def consumers(con: Any, graph: Graph, seeds: Iterable[Pair]) -> list[Pair]:
+    """Pairs downstream whose current publication was made, directly or through others, from what the seeds hold now."""
+    made_from: dict[Pair, list[Pair]] = {}
+    for asset, interval, input_asset, input_interval in con.execute("""
+        select r.asset, r."interval", r.input_asset, r.input_interval from platform.reads r
+        join platform.current_publications p on p.asset = r.input_asset and p."interval" = r.input_interval
+        where p.digest = r.input_digest
+    """).fetchall():
+        made_from.setdefault((input_asset, input_interval), []).append((asset, interval))
+    wanted = set(seeds)
+    return [pair for pair in graph.sort(walk(made_from, wanted)) if pair not in wanted]

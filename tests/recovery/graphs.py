@@ -23,7 +23,7 @@ def platform_graph(intervals: Sequence[str]) -> Graph:
     daily = ["raw_orders", "stg_orders", "fct_orders", "customer_features", "revenue_daily", "revenue_to_date"]
     nodes = {name: Node(name, tuple(intervals), is_source=name == "raw_orders") for name in daily}
     nodes["finance_export"] = Node("finance_export", weeks, 7)
-    nodes["finance_delivery"] = Node("finance_delivery", weeks, 7, is_table=False)
+    nodes["finance_delivery"] = Node("finance_delivery", weeks, 7, is_table=False, is_effect=True)
     same = {i: (i,) for i in intervals}
     place = {i: n for n, i in enumerate(intervals)}
     needs: dict[tuple[str, str], Mapping[str, tuple[str, ...]]] = {

@@ -17,7 +17,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def graph() -> Graph:
-    return dagster_facts.graph_of(defs, NOW)
+    return dagster_facts.graph_of(defs.get_repository_def(), NOW)
 
 
 def test_every_edge_equals_what_dagsters_own_mapping_says_interval_by_interval(graph: Graph) -> None:
@@ -74,7 +74,7 @@ def test_the_graph_of_1100_days_takes_less_than_a_second(workspace: Workspace) -
         "python", "-W", "ignore", "-c",
         "import time\nfrom datetime import UTC, datetime\nfrom orders_platform.definitions import defs\n"
         "from orders_platform.recovery.dagster_facts import graph_of\ndefs.get_repository_def()\nstart = time.perf_counter()\n"
-        "graph = graph_of(defs, datetime(2026, 1, 7, tzinfo=UTC))\nseconds = time.perf_counter() - start\n"
+        "graph = graph_of(defs.get_repository_def(), datetime(2026, 1, 7, tzinfo=UTC))\nseconds = time.perf_counter() - start\n"
         "print(len(graph.nodes['raw_orders'].intervals), seconds)",
         ORDERS_START_DATE="2023-01-02", ORDERS_END_DATE="",
     )  # fmt: skip
