@@ -51,9 +51,10 @@ class SftpChannel:
         created = {}
         with self._connected() as sftp:
             try:
+                found = self._listed(sftp)
                 for name, data in parcel.files.items():
-                    created[name] = self._put_once(sftp, name, data)
-            except (PermissionError, FileNotFoundError) as error:
+                    created[name] = self._put_once(sftp, name, data, found)
+            except PermissionError as error:
                 raise Refused(f"{self.name} cannot be written: {error.strerror or error}.") from None
             except (OSError, EOFError, paramiko.SSHException) as error:
                 raise OutcomeUnknown(f"{self.name} failed on the way: {str(error) or type(error).__name__}.") from None
@@ -99,14 +100,21 @@ class SftpChannel:
                 channel.settimeout(self._timeout)
             yield sftp
 
-    def _put_once(self, sftp: paramiko.SFTPClient, name: str, data: bytes) -> bool:
+    def _listed(self, sftp: paramiko.SFTPClient) -> list[str]:
+        try:
+            return sftp.listdir(str(self.folder))
+        except FileNotFoundError:
+            raise Refused(f"{self.name} cannot be written: there is no such folder.") from None
+
+    def _put_once(self, sftp: paramiko.SFTPClient, name: str, data: bytes, found: list[str]) -> bool:
         """Upload and rename; standard SFTP rename refuses a name that is taken. Leftovers of ended workers are removed."""
         final = str(self.folder / name)
         if self._is_there(sftp, final, data):
             return False
-        for leftover in sftp.listdir(str(self.folder)):
+        for leftover in found:
             if leftover.startswith(f".{name}.") and leftover.endswith(".part"):
-                sftp.remove(str(self.folder / leftover))
+                with contextlib.suppress(FileNotFoundError):
+                    sftp.remove(str(self.folder / leftover))
         part = str(self.folder / f".{name}.{uuid.uuid4().hex}.part")
         with sftp.open(part, "wb") as file:
             file.write(data)

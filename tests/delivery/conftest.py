@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from orders_platform.delivery.ledger import Ledger
-from tests.delivery.partners import free_port, wait_for
+from tests.delivery.partners import S3Server, free_port, wait_for
 
 POSTGRES = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
 
@@ -67,3 +67,10 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def ledger(ledger_url: str) -> Ledger:
     return Ledger(ledger_url)
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    made = S3Server()
+    yield made
+    made.close()

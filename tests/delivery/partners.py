@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,7 @@ class WebhookPartner:
         self.bodies: dict[str, dict[str, Any]] = {}
         self.script: list[Any] = []
         self.choose = choose
+        self.environ = {"ORDERS_WEBHOOK_SECRET": secret}
         self.before_answer: Callable[[], None] | None = None
         self.before_effect: Callable[[], None] | None = None
         self.released = threading.Event()
@@ -161,13 +162,21 @@ class WebhookPartner:
 class FolderPartner:
     """A folder, also the one behind the SFTP server; every file under a final name has to be whole."""
 
+    environ: Mapping[str, str] = {}
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.url = folder.as_uri()
 
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self.folder.iterdir() if not path.name.startswith("."))
+
     def copies(self) -> Counter[str]:
-        return count({path.name: path.read_bytes() for path in self.folder.iterdir() if not path.name.startswith(".")})
+        return count({name: (self.folder / name).read_bytes() for name in self.names()})
+
+    def remove(self, name: str) -> None:
+        (self.folder / name).unlink()
 
     def close(self) -> None:
         return
@@ -199,6 +208,7 @@ class SftpPartner(FolderPartner):
         self.known_hosts = folder / "known_hosts"
         self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {key.export_public_key().decode()}")
         self.url = f"sftp://{user}@127.0.0.1:{self.port}/"
+        self.environ = {"ORDERS_SFTP_PASSWORD": password, "ORDERS_SFTP_KNOWN_HOSTS": str(self.known_hosts)}
         partner = self
 
         class Server(asyncssh.SSHServer):
@@ -234,10 +244,6 @@ class SftpPartner(FolderPartner):
         self.thread = threading.Thread(target=serve, daemon=True)
         self.thread.start()
         assert ready.wait(10)
-
-    @property
-    def environ(self) -> dict[str, str]:
-        return {"ORDERS_SFTP_PASSWORD": SECRET, "ORDERS_SFTP_KNOWN_HOSTS": str(self.known_hosts)}
 
     def close(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
@@ -283,10 +289,16 @@ class BucketPartner:
         self.client.create_bucket(Bucket=bucket)
         self.url = f"s3://{bucket}/finance"
 
+    def names(self) -> list[str]:
+        listed = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
+        return sorted(o["Key"].removeprefix("finance/") for page in listed for o in page.get("Contents", []))
+
     def copies(self) -> Counter[str]:
-        listed = self.client.list_objects_v2(Bucket=self.bucket).get("Contents", [])
-        read = {o["Key"]: self.client.get_object(Bucket=self.bucket, Key=o["Key"])["Body"].read() for o in listed}
-        return count({key.removeprefix("finance/"): data for key, data in read.items()})
+        read = self.client.get_object
+        return count({name: read(Bucket=self.bucket, Key=f"finance/{name}")["Body"].read() for name in self.names()})
+
+    def remove(self, name: str) -> None:
+        self.client.delete_object(Bucket=self.bucket, Key=f"finance/{name}")
 
     def close(self) -> None:
         return
