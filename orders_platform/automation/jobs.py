@@ -14,6 +14,12 @@ daily_features = dg.define_asset_job(
     description="The features of the customers active in the 28 days that end with the business day.",
 )
 
+build_dashboard = dg.define_asset_job(
+    "build_dashboard",
+    selection=dg.AssetSelection.assets("executive_dashboard"),
+    description="The dashboard page, from whatever is published: also when some days are stale, held or missing.",
+)
+
 weekly_finance_export = dg.define_asset_job(
     "weekly_finance_export",
     selection=dg.AssetSelection.assets("finance_export"),

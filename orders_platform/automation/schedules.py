@@ -2,7 +2,8 @@
 
 import dagster as dg
 
-from orders_platform.automation.jobs import daily_features, daily_orders, weekly_finance_export
+from orders_platform.automation.jobs import build_dashboard, daily_features, daily_orders, weekly_finance_export
+from orders_platform.settings import settings
 
 daily_orders_schedule = dg.build_schedule_from_partitioned_job(
     daily_orders,
@@ -16,6 +17,14 @@ daily_features_schedule = dg.build_schedule_from_partitioned_job(
     hour_of_day=5,
     minute_of_hour=0,
     description="At 05:00 business time, the features as of the end of the day before.",
+)
+
+build_dashboard_schedule = dg.ScheduleDefinition(
+    name="build_dashboard_schedule",
+    job=build_dashboard,
+    cron_schedule="30 5 * * *",
+    execution_timezone=settings().timezone,
+    description="At 05:30 business time, the page of what is known by then.",
 )
 
 weekly_finance_export_schedule = dg.build_schedule_from_partitioned_job(
