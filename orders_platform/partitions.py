@@ -1,9 +1,15 @@
 """The calendar as Dagster partitions. Belongs here: DAILY, WEEKLY and the mappings between intervals. Not here: date arithmetic."""
 
+import warnings
+
 import dagster as dg
 
 from orders_platform.calendar import DAY
 from orders_platform.settings import settings
+
+# Backfill policies, mappings before the first day and partitioned checks are beta or preview in 1.13, and needed.
+warnings.filterwarnings("ignore", category=dg.BetaWarning)
+warnings.filterwarnings("ignore", category=dg.PreviewWarning)
 
 _calendar = settings().calendar
 _end = (_calendar.end + DAY).isoformat() if _calendar.end else None

@@ -1,6 +1,6 @@
 """The checks of a table. Belongs here: at most three named checks an asset, made from its contract, one evaluation an interval.
 
-Not here: what is compared (arrival.py, usual.py, recovery/reconcile.py) or who obeys a verdict (warehouse/gates.py).
+Not here: what is compared (arrival.py, usual.py, recovery/reconciliation.py) or who obeys a verdict (warehouse/gates.py).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from orders_platform.calendar import describe
 from orders_platform.checks import usual
 from orders_platform.checks.arrival import arrival
 from orders_platform.checks.tables import tables_of
-from orders_platform.recovery.reconcile import Reconciliation, Table
+from orders_platform.recovery.reconciliation import Reconciliation, Table
 from orders_platform.settings import settings
 from orders_platform.warehouse import publications, verdicts
 from orders_platform.warehouse.io_managers import CheckTarget

@@ -1,10 +1,10 @@
 """Accounting identities. Belongs here: a few lines of SQL for each table, saying what must equal what in its input, exactly.
 
-Not here: when they are asked and what follows (recovery/reconcile.py). Each reads the table and its inputs by their names and
+Not here: when they are asked and what follows (recovery/reconciliation.py). Each reads the table and its inputs by name and
 gives (interval_date, item, left_value, right_value); amounts of different currencies stay apart.
 """
 
-from orders_platform.recovery.reconcile import Identity
+from orders_platform.recovery.reconciliation import Identity
 
 STAGED = Identity(
     sql="""

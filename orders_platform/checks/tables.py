@@ -1,6 +1,6 @@
 """Tables as reconciliation sees them. Belongs here: reading contract, inputs and SQL off an asset definition.
 
-Not here: comparing anything (recovery/reconcile.py).
+Not here: comparing anything (recovery/reconciliation.py).
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 
 from orders_platform.checks.identities import IDENTITIES
-from orders_platform.recovery.reconcile import Table
+from orders_platform.recovery.reconciliation import Table
 from orders_platform.warehouse.values import Export, Query, Slice, Tables, contract_of
 
 
@@ -41,4 +41,4 @@ def queries_of(asset: dg.AssetsDefinition) -> Mapping[str, str]:
     made: Any = asset(**{item.name: Slice(item.name, ()) for item in inputs})
     if isinstance(made, Tables):
         return {name: made.own.sql, **{companion: query.sql for companion, query in made.companions.items()}}
-    return {name: made.sql} if isinstance(made, Query) else {}
+    return {name: made.sql} if isinstance(made, Query | Export) else {}

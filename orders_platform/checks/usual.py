@@ -1,6 +1,6 @@
 """What is usual. Belongs here: warnings about intervals that are not wrong: volume, nulls, rejects, attempts, drift, source.
 
-Not here: what must hold exactly (identities.py, recovery/reconcile.py). Each is a function of what it is given.
+Not here: what must hold exactly (identities.py, recovery/reconciliation.py). Each is a function of what it is given.
 """
 
 from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ from orders_platform.warehouse.verdicts import Difference
 SHOWN = 20
 
 
-def differing_keys(con: Any, table: str, contract: TableContract, interval: str, made: str) -> tuple[Difference, ...]:
+def differing_keys(con: Any, held: str, contract: TableContract, interval: str, made: str) -> tuple[Difference, ...]:
     """Up to twenty keys whose rows differ: key, the row as it should be, the row as it is (only the columns that differ).
 
     Rows are matched by key and, among rows of one key, by rank, so that a row standing twice is found as well. A table without
@@ -19,7 +19,7 @@ def differing_keys(con: Any, table: str, contract: TableContract, interval: str,
 
     Args:
         con: A session in which the SQL's inputs are views.
-        table: Table in schema orders.
+        held: The table or view to compare, as it is named in SQL.
         contract: Its contract.
         interval: The interval to compare.
         made: SQL for the rows that should be there.
@@ -40,7 +40,7 @@ def differing_keys(con: Any, table: str, contract: TableContract, interval: str,
     }
     sql = f"""
         with a as (select {ranked} from (select {typed} from ({made})) where {here}),
-             b as (select {ranked} from (select {", ".join(columns)} from orders.{identifier(table)}) where {here})
+             b as (select {ranked} from (select {", ".join(columns)} from {held}) where {here})
         select concat_ws(' · ', {text}),
             case when a._is is null then null when b._is is null then 'a row' else concat_ws(', ', {changed["a"]}) end,
             case when b._is is null then null when a._is is null then 'a row' else concat_ws(', ', {changed["b"]}) end

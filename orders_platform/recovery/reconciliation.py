@@ -9,6 +9,8 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from orders_platform.calendar import Calendar
 from orders_platform.recovery.keys import SHOWN, differing_keys
 from orders_platform.recovery.measures import Measured, measure_file, measure_table
@@ -19,6 +21,9 @@ from orders_platform.warehouse.inputs import Input, create_run_intervals, create
 from orders_platform.warehouse.publications import EXACT, Pair, Publication
 from orders_platform.warehouse.tables import columns_of
 from orders_platform.warehouse.verdicts import Difference, Finding
+
+SHORT = 32
+"""Characters of a digest in a text."""
 
 SUMMED = 6
 """Sums named in the text of an identity that holds."""
@@ -131,12 +136,14 @@ class Reconciliation:
     def _content(self, table: str, publication: Publication, measured: Measured) -> Finding:
         """Rows, digest and sums measured anew equal those of the publication."""
         changed = measured.changes_since(publication)
-        left = f"{publication.row_count} rows {publication.digest}"
-        right = left if not changed else f"{measured.rows} rows {measured.digest}".strip()
+        left = f"{publication.row_count} rows {publication.digest[:SHORT]}"
         if not changed:
-            return Finding(table, publication.interval, "content", True, left, right)
-        keys, note = ((), "") if publication.location else self._locate(table, publication)
+            return Finding(table, publication.interval, "content", True, left, left)
+        keys, note = self._locate(table, publication)
         named = f"keys: {', '.join(k.item for k in keys)}" if keys else note
+        if measured.trouble:
+            return Finding(table, publication.interval, "content", False, left, measured.trouble, "", named, keys)
+        right = f"{measured.rows} rows {measured.digest[:SHORT]}"
         return Finding(table, publication.interval, "content", False, left, right, changed, named, keys)
 
     def _foreign(self, table: str, publication: Publication, measured: Measured) -> Finding:
@@ -166,6 +173,9 @@ class Reconciliation:
         found: dict[str, Finding] = {}
         published = self.publications(asset, intervals)
         unsound = self._unsound_inputs(asset, published)
+        for interval, publication in published.items():
+            if publication.location and self.measured(asset, [interval])[interval].trouble:
+                unsound[interval] = ("not compared: its file is not what was published", False)
         judged = [i for i in intervals if i not in unsound]
         rows = self._query(asset, judged, identity.sql)
         for interval in intervals:
@@ -198,8 +208,6 @@ class Reconciliation:
         held = {(a, i): m for a, wanted in reads.items() for i, m in self.measured(a, sorted(wanted)).items()}
         found: dict[str, tuple[str, bool]] = {}
         for interval, publication in published.items():
-            if publication.location and (trouble := self.measured(asset, [interval])[interval].trouble):
-                found[interval] = (f"not compared: {trouble}", False)
             for item in publication.inputs:
                 now = current.get((item.asset, item.interval))
                 if now is None or now.digest != item.digest:
@@ -247,15 +255,22 @@ class Reconciliation:
             return (), f"for its keys: orders reconcile {publication.interval}"
         if not sql or owner.code_version != publication.code_version:
             return (), "its keys cannot be told: the code that made it has changed" if sql else ""
-        if unsound := self._unsound_inputs(name, {publication.interval: publication}):
-            return (), f"its keys cannot be told: {unsound[publication.interval][0].removeprefix('not compared: ')}"
+        if reason := self._unsound_inputs(name, {publication.interval: publication}).get(publication.interval):
+            return (), f"its keys cannot be told: {reason[0].removeprefix('not compared: ')}"
         self._located += 1
         views = {
             view: (asset, sorted(r.interval for r in publication.inputs if r.asset == asset))
             for view, asset in owner.inputs.items()
         }
         self._create_views(views, [publication.interval], owner)
-        return differing_keys(self.con, name, table.contract, publication.interval, sql), ""
+        held = f"orders.{identifier(name)}"
+        try:
+            if table.is_export:
+                held = "_file"
+                _create_csv_view(self.con, held, table.contract, [safe_path(self.exports_root, publication.location or "")])
+            return differing_keys(self.con, held, table.contract, publication.interval, sql), ""
+        except duckdb.Error as error:
+            return (), f"its keys cannot be told: {str(error).splitlines()[0]}"
 
 
 def _create_csv_view(con: Any, view: str, contract: TableContract, paths: Sequence[Path]) -> None:

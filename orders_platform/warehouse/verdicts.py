@@ -1,6 +1,6 @@
 """Verdicts: what a check found about one publication. Belongs here: their two shapes and the one way to append them.
 
-Not here: how a verdict is reached (checks/, recovery/reconcile.py) or who obeys it (gates.py). Nothing is updated or deleted.
+Not here: how a verdict is reached (checks/, recovery/reconciliation.py) or who obeys it (gates.py). Nothing is updated or deleted.
 """
 
 from collections.abc import Iterable
