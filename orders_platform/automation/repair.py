@@ -14,16 +14,15 @@ import dagster as dg
 import portalocker
 from pydantic import Field
 
-from orders_platform.checks.factory import RECONCILES, Judge
 from orders_platform.checks.tables import tables_of
 from orders_platform.errors import OrdersError
 from orders_platform.recovery import interventions, repair, states
 from orders_platform.recovery.dagster_facts import REPAIR_JOB, USER_TAG, DagsterLauncher, World
 from orders_platform.recovery.interventions import Intervention, whoami
+from orders_platform.recovery.reconcile import DIVERGENT, Reconciler
 from orders_platform.recovery.reconciliation import Table
 from orders_platform.recovery.repair import Outcome, Plan, Repair
 from orders_platform.settings import settings
-from orders_platform.warehouse import publications, verdicts
 from orders_platform.warehouse.publications import Pair
 
 
@@ -116,7 +115,7 @@ def carry_out(
             launcher.close()
         progress.reconciling(len(outcome.repaired))
         outcome.divergent = reconcile(world, tables, outcome.repaired)
-        outcome.repaired = [pair for pair in outcome.repaired if pair not in set(outcome.divergent)]
+        outcome.repaired = [pair for pair in outcome.repaired if pair not in outcome.divergent]
         with world.warehouse.write(f"repair {intervention.intervention_id}") as con:
             interventions.record_outcome(con, intervention, outcome.text(), details_of(outcome))
     return intervention, outcome
@@ -155,21 +154,12 @@ def details_of(outcome: Outcome) -> dict[str, Any]:
 
 def reconcile(world: World, tables: Mapping[str, Table], pairs: Iterable[Pair]) -> list[Pair]:
     """Compare what these pairs hold with what was published and what it was made from; returns those that disagree."""
-    wanted: dict[str, list[str]] = {}
+    wanted: dict[str, list[str]] = {name: [] for name in tables}
     for asset, interval in pairs:
-        wanted.setdefault(asset, []).append(interval)
-    rows: list[verdicts.Verdict] = []
-    bad: list[Pair] = []
-    with world.warehouse.read() as con:
-        current = publications.current(con, [(asset, i) for asset, intervals in wanted.items() for i in intervals])
-        for asset, intervals in wanted.items():
-            found = Judge(asset, tables).blocking(con, intervals, "", [RECONCILES])[RECONCILES]
-            for interval, lines in found.items():
-                rows += verdicts.verdicts_of(current[asset, interval], RECONCILES, lines, blocking=True)
-                bad += [(asset, interval)] if any(not line.passed for line in lines) else []
-    with world.warehouse.write("reconciling a repair") as con:
-        verdicts.record(con, rows)
-    return bad
+        wanted[asset].append(interval)
+    work = Reconciler(world.warehouse, tables, settings())
+    lines = work.run(work.steps(wanted), lambda: None)
+    return world.graph.sort({(world.graph.owner_of[x.asset], x.interval) for x in lines if x.verdict == DIVERGENT})
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def repair(
     """  # noqa: D301
     from orders_platform.automation.repair import Request, carry_out, plan_of
     from orders_platform.checks.tables import tables_of
-    from orders_platform.definitions import defs
+    from orders_platform.definitions import ASSETS
     from orders_platform.recovery.interventions import require_reason
 
     if not dry_run:
@@ -57,20 +57,14 @@ def repair(
             return
         if not yes and not click.confirm("Repair this?"):
             raise click.Abort
-        assets: Any = defs.assets or ()
         progress = quiet() if as_json else loud(found.graph)
-        intervention, outcome = carry_out(found, request, plan, tables_of(assets_of(assets)), progress)
+        intervention, outcome = carry_out(found, request, plan, tables_of(ASSETS), progress)
         if as_json:
             print_json(rows_of(outcome, intervention.intervention_id))
         else:
             show_outcome(found.graph, outcome)
     if not outcome.is_good:
         sys.exit(1)
-
-
-def assets_of(assets: Sequence[Any]) -> list[Any]:
-    """The asset definitions among what Definitions holds."""
-    return [asset for asset in assets if hasattr(asset, "metadata_by_key")]
 
 
 def show_plan(graph: "Graph", plan: "Plan", as_json: bool) -> None:

@@ -7,9 +7,15 @@ import click
 
 from orders_platform.calendar import parse_interval
 from orders_platform.cli.output import console, interval_options, json_option, print_json
-from orders_platform.settings import settings
 
-MARKS = {"current": "[green]●[/]", "stale": "[yellow]◐[/]", "missing": "[red]○[/]", "held": "[magenta]■[/]"}
+MARKS = {
+    "current": "[green]●[/]",
+    "stale": "[yellow]◐[/]",
+    "missing": "[red]○[/]",
+    "claimed": "[red]?[/]",
+    "divergent": "[red]≠[/]",
+    "held": "[magenta]■[/]",
+}
 
 
 @click.command()
@@ -21,7 +27,7 @@ def status(first: str | None, last: str | None, as_json: bool) -> None:
     \b
     orders status                          the whole calendar
     orders status --from 2026-01-12 --json one object an asset and interval
-    """
+    """  # noqa: D301
     rows = [row for row in states() if (first or "") <= row["interval"] <= (last or "9999-12-31")]
     for bound in filter(None, (first, last)):
         parse_interval(bound)
@@ -32,23 +38,30 @@ def status(first: str | None, last: str | None, as_json: bool) -> None:
 
 
 def states() -> list[dict[str, Any]]:
-    """One row an (asset, interval) that should exist by now, in graph order."""
+    """One row a (table, interval) that should exist by now, in graph order; a companion is in the state of its asset."""
+    from orders_platform.cli.world import world
     from orders_platform.warehouse import publications
-    from orders_platform.warehouse.session import Warehouse
 
-    with Warehouse.from_settings(settings()).read() as con:
-        result = con.execute("""
-            select c.asset, c."interval",
-              case when not is_published then 'missing' when is_held then 'held' when is_current then 'current' else 'stale' end
-                as state,
-              p.row_count as rows, p.measures, p.digest, p.published_at, p.run_id, p.code_version, p.publication_id
-            from published.coverage c left join platform.publications p using (publication_id)
-            order by c."interval", c.asset
-        """)
-        names = [column[0] for column in result.description]
-        rows = [dict(zip(names, row, strict=True)) for row in result.fetchall()]
-    for row in rows:
-        row["measures"] = publications.exact_measures(row["measures"])
+    with world() as found:
+        _, known = found.look()
+        with found.warehouse.read() as con:
+            rows = con.execute("""
+                select asset, "interval", row_count as rows, measures, digest, published_at, run_id, code_version,
+                  publication_id
+                from platform.current_publications
+            """)
+            names = [column[0] for column in rows.description]
+            published = {(row[0], row[1]): dict(zip(names, row, strict=True)) for row in rows.fetchall()}
+        graph = found.graph
+    if not published:
+        return []
+    rows = []
+    for (asset, interval), state in known.items():
+        for table in (asset, *graph.nodes[asset].companions):
+            row = published.get((table, interval)) or dict.fromkeys(names)
+            exact = publications.exact_measures(row["measures"]) if row["measures"] else {}
+            given = {"asset": table, "interval": interval, "state": state.name, "reason": state.reason}
+            rows.append({**given, **{name: value for name, value in row.items() if name not in given}, "measures": exact})
     return rows
 
 
@@ -58,7 +71,7 @@ def print_grid(rows: list[dict[str, Any]]) -> None:
     if not rows:
         out.print("Nothing is published yet. Run: orders source init, then materialize daily_orders (see README).")
         return
-    assets = sorted({row["asset"] for row in rows})
+    assets = list(dict.fromkeys(row["asset"] for row in rows))
     found = {(row["asset"], row["interval"]): row for row in rows}
     intervals = sorted({row["interval"] for row in rows})
     width = max(map(len, assets))

@@ -19,6 +19,7 @@ from dagster._core.definitions.reconstruct import ReconstructableRepository
 from dagster._core.storage.event_log.schema import SqlEventLogStorageTable as EVENTS  # noqa: N814
 
 from orders_platform.recovery import states
+from orders_platform.recovery.audit import Attempt
 from orders_platform.recovery.closure import Graph, Node
 from orders_platform.recovery.interventions import NO_REASON, Intervention
 from orders_platform.recovery.repair import Launched
@@ -164,6 +165,56 @@ def _runs_of(storage: Any, events: Iterable[int]) -> dict[int, str]:
             chosen = sa.select(EVENTS.c.id, EVENTS.c.run_id).where(EVENTS.c.id.in_(wanted[start : start + MANY]))
             found.update(cast("Mapping[int, str]", dict(con.execute(chosen).fetchall())))
     return found
+
+
+def attempts(instance: dg.DagsterInstance, graph: Graph) -> dict[Pair, Attempt]:
+    """Pairs that runs planned and did not materialize since they were last materialized."""
+    storage: Any = instance.event_log_storage
+    newest: dict[Pair, str] = {}
+    for node in graph.nodes.values():
+        if node.is_table:
+            key = dg.AssetKey(node.asset)
+            found = storage.get_latest_asset_partition_materialization_attempts_without_materializations(key)
+            newest.update({(node.asset, interval): run_id for interval, (run_id, _) in found.items()})
+    counts = _tries(storage, newest)
+    outcomes = {run_id: _steps(instance, run_id) for run_id in set(newest.values())}
+    return {
+        pair: Attempt(counts.get(pair, 1), run_id, outcomes[run_id].get(pair[0], outcomes[run_id][""]))
+        for pair, run_id in newest.items()
+    }
+
+
+def _tries(storage: Any, pairs: Iterable[Pair]) -> dict[Pair, int]:
+    """How often each pair was planned since it was last materialized."""
+    planned, made = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED.value, dg.DagsterEventType.ASSET_MATERIALIZATION.value
+    found: dict[Pair, int] = {}
+    for asset in {asset for asset, _ in pairs}:
+        key = dg.AssetKey(asset).to_string()
+        last = (
+            sa.select(EVENTS.c.partition, sa.func.max(EVENTS.c.id).label("id"))
+            .where(EVENTS.c.asset_key == key, EVENTS.c.dagster_event_type == made)
+            .group_by(EVENTS.c.partition)
+            .subquery()
+        )
+        chosen = (
+            sa.select(EVENTS.c.partition, sa.func.count())
+            .select_from(EVENTS.outerjoin(last, last.c.partition == EVENTS.c.partition))
+            .where(EVENTS.c.asset_key == key, EVENTS.c.dagster_event_type == planned)
+            .where(EVENTS.c.id > sa.func.coalesce(last.c.id, 0))
+            .group_by(EVENTS.c.partition)
+        )
+        with storage.index_connection() as con:
+            found.update({(asset, interval): count for interval, count in con.execute(chosen).fetchall() if interval})
+    return found
+
+
+def _steps(instance: dg.DagsterInstance, run_id: str) -> dict[str, str]:
+    """Step -> failed; under "" what is true of the steps that never started: blocked, or running while the run is."""
+    run = instance.get_run_by_id(run_id)
+    if run is not None and not run.is_finished:
+        return {"": "running"}
+    failed = {s.step_key: "failed" for s in instance.get_run_step_stats(run_id) if s.status and s.status.value == "FAILURE"}
+    return {**failed, "": "blocked"}
 
 
 @dataclass
