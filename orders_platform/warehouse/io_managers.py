@@ -27,7 +27,7 @@ from orders_platform.warehouse.publications import Publication
 from orders_platform.warehouse.session import Warehouse, WarehouseBusy
 from orders_platform.warehouse.swap import Swap
 from orders_platform.warehouse.tables import Output
-from orders_platform.warehouse.values import Capture, Export, Slice, Tables, contract_of, is_frame, rows_of
+from orders_platform.warehouse.values import COLUMN_LINEAGE, Capture, Export, Slice, Tables, contract_of, is_frame, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,6 +99,9 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
             for companion in made:
                 if companion.companion_of and companion.interval == publication.interval:
                     metadata[f"{companion.asset}/rows"] = companion.row_count
+            # The UI draws column lineage from the newest materialization; one an output is enough.
+            if publication is own[-1] and (lineage := context.definition_metadata.get(COLUMN_LINEAGE)):
+                metadata[COLUMN_LINEAGE] = lineage
             step.add_asset_metadata(metadata, asset_key=context.asset_key, partition_key=publication.interval)
         if len(own) == 1:
             step.set_data_version(context.asset_key, dg.DataVersion(own[0].digest))
@@ -149,13 +152,14 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
         metadata = context.definition_metadata
         outputs = [Output(table, contract_of(metadata, table), rows_of(obj.own if isinstance(obj, Tables) else obj, table))]
         companions = obj.companions if isinstance(obj, Tables) else {}
-        if left_out := set(metadata.get("companions") or ()) - set(companions):
+        declared = metadata.get("companions") or {}
+        if set(declared) != set(companions):  # one left out would keep the rows of an earlier run
             raise ContractError(
-                f"{table} did not return {', '.join(sorted(left_out))}, which would keep the rows of an earlier run.",
-                f"Return Tables with every companion, or drop it from companions= in assets/{table}.py.",
+                f"{table} returned the companions {sorted(companions)} and declares {sorted(declared)}.",
+                f"Return Tables with every one of them, or change companions= in assets/{table}.py.",
             )
         for name, query in companions.items():
-            outputs.append(Output(name, contract_of(metadata.get("companions", {}), name, name), rows_of(query, name), table))
+            outputs.append(Output(name, contract_of(declared, name, name), rows_of(query, name), table))
         swap = Swap(
             outputs,
             intervals,
