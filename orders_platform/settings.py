@@ -4,6 +4,7 @@ Not here: what the settings are used for. Secrets are read from the environment 
 """
 
 import os
+import re
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -47,8 +48,22 @@ def _share(text: str) -> float:
     return number
 
 
+def _policy(text: str) -> str:
+    if text not in ("off", "report", "repair"):
+        raise ValueError("off, report or repair")
+    return text
+
+
 def _home(text: str) -> Path:
+    if "?" in text:
+        raise ValueError("a folder without a question mark, which database URLs and DuckDB read as an end of the path")
     return Path(text).expanduser().resolve()
+
+
+def _memory(text: str) -> str:
+    if not re.fullmatch(r"\d+(\.\d+)? ?([KMGT]i?B|B|%)", text):
+        raise ValueError("a number with KB, MB, GB, KiB, MiB, GiB or %")
+    return text
 
 
 def _yes_or_no(text: str) -> bool:
@@ -102,7 +117,21 @@ class Settings:
     deadline_hours: float = setting(
         "ORDERS_DEADLINE_HOURS", 8.0, _seconds, "hours after the end of an interval by which it has to be published"
     )
-    memory_limit: str = setting("ORDERS_DUCKDB_MEMORY_LIMIT", "", str, "DuckDB memory, such as 4GB; default DuckDB's own")
+    openlineage_url: str = setting("OPENLINEAGE_URL", "", str, "receiver of lineage events; off when unset", secret=True)
+    openlineage_api_key: str = setting("OPENLINEAGE_API_KEY", "", str, "key for that receiver", secret=True)
+    lineage_namespace: str = setting("OPENLINEAGE_NAMESPACE", "orders_platform", str, "namespace of lineage jobs and datasets")
+    alert_url: str = setting("ORDERS_ALERT_URL", "", str, "where alarms are posted, as JSON; unset: only recorded", secret=True)
+    corrections: str = setting(
+        "ORDERS_CORRECTIONS",
+        "report",
+        _policy,
+        "a day whose source moved is left alone (off), reported or repaired: off, report, repair",
+    )
+    corrections_days: int = setting(
+        "ORDERS_CORRECTIONS_DAYS", 14, _count, "newest days whose source is compared with what was landed"
+    )
+    corrections_per_tick: int = setting("ORDERS_CORRECTIONS_PER_TICK", 5, _count, "days recaptured and repaired at once")
+    memory_limit: str = setting("ORDERS_DUCKDB_MEMORY_LIMIT", "", _memory, "DuckDB memory, such as 4GB; default DuckDB's own")
     ledger: str = setting("ORDERS_LEDGER_URL", "", str, "SQLite or Postgres; default ledger.db under ORDERS_HOME", secret=True)
     delivery_url: str = setting(
         "ORDERS_DELIVERY_URL",

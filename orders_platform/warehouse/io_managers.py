@@ -17,6 +17,7 @@ from pydantic import Field, PrivateAttr
 
 from orders_platform.calendar import describe
 from orders_platform.errors import OrdersError
+from orders_platform.lineage.emit import Step, told
 from orders_platform.settings import git_commit, settings
 from orders_platform.warehouse import inputs as swap_inputs
 from orders_platform.warehouse import landing, publications
@@ -87,12 +88,13 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
                 raise ContractError(
                     f"{context.asset_key.to_user_string()} has no partitions.", "Give it partitions_def=DAILY or WEEKLY."
                 )
-            if isinstance(obj, Capture):
-                made = self._land(context, obj, intervals)
-            elif isinstance(obj, Export):
-                made = self._export(context, obj, intervals)
-            else:
-                made = self._swap(context, obj, intervals)
+            with told(lambda: speaker(context), intervals) as made:
+                if isinstance(obj, Capture):
+                    self._land(context, obj, intervals, made)
+                elif isinstance(obj, Export):
+                    made += self._export(context, obj, intervals)
+                else:
+                    made += self._swap(context, obj, intervals)
         own = [p for p in made if p.companion_of is None]
         for publication in own:
             metadata = describe_publication(publication)
@@ -193,8 +195,8 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
         with self.warehouse.write(f"run {step.run_id} exporting {table}") as con:
             return files.run(con)
 
-    def _land(self, context: dg.OutputContext, capture: Capture, intervals: list[str]) -> list[Publication]:
-        """Land and publish each interval as it arrives; one that this run published already is not captured again.
+    def _land(self, context: dg.OutputContext, capture: Capture, intervals: list[str], done: list[Publication]) -> None:
+        """Land and publish each interval as it arrives, into `done`; one that this run published already is not captured again.
 
         A source that fails for one interval is asked for the others too; the error at the end names those that failed.
         """
@@ -202,7 +204,7 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
         asset = context.asset_key.path[-1]
         contract = contract_of(context.definition_metadata, asset)
         root = settings().landing_root
-        done, failed = [], {}
+        failed: dict[str, OrdersError] = {}
         with self.warehouse.read() as con:
             known = publications.current(con, [(asset, interval) for interval in intervals])
         for interval in intervals:
@@ -235,7 +237,25 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
         if failed:
             reason = next(iter(failed.values()))
             raise SomeFailed(f"{asset} {describe(list(failed))} could not be captured: {reason.message}", reason.remedy)
-        return done
+
+
+def speaker(context: dg.OutputContext) -> Step:
+    """Whom lineage events speak of."""
+    step: Any = context.step_context
+    spec = context.asset_spec
+    table = context.asset_key.path[-1]
+    companions = context.definition_metadata.get("companions") or {}
+    return Step(
+        settings().lineage_namespace,
+        table,
+        step.run_id,
+        step.job_name,
+        ("Dagster", dg.__version__),
+        settings().calendar,
+        {table: contract_of(context.definition_metadata, table), **companions},
+        spec.description or "",
+        tuple(spec.owners),
+    )
 
 
 def require_active(instance: dg.DagsterInstance, run_id: str, asset: str) -> None:
