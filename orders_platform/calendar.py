@@ -37,11 +37,12 @@ def parse_interval(text: str) -> date:
     datetime.date(2026, 1, 5)
     """
     try:
-        if len(text) != len("2026-01-05"):
+        found = date.fromisoformat(text)
+        if found.isoformat() != text:  # 20260105 and 2026-W02-1 would be other names of the same day
             raise ValueError(text)
-        return date.fromisoformat(text)
     except ValueError as error:
         raise OrdersError(f"{text!r} is not an interval.", "Intervals are dates such as 2026-01-05.") from error
+    return found
 
 
 def monday(day: date) -> date:
