@@ -22,7 +22,7 @@ CONFIG = {
 def reconcile_job(assets: Sequence[dg.AssetsDefinition]) -> dg.JobDefinition:
     """A plain job that compares every table of these assets, records the verdicts and fails unless all match."""
 
-    @dg.op(config_schema=CONFIG, out=dg.Out(dg.Nothing))
+    @dg.op(name="compare_tables", config_schema=CONFIG, out=dg.Out(dg.Nothing))
     def reconcile(context: dg.OpExecutionContext) -> None:
         values, asked = settings(), context.op_config
         days = values.calendar.days(datetime.now(UTC))

@@ -36,7 +36,7 @@ def watch_of(assets: Sequence[dg.AssetsDefinition], source: str) -> dg.AssetChec
     specs = [dg.AssetCheckSpec(check, asset=name, description=MEANING[check]) for name in names for check in (COVERED, FRESH)]
 
     @dg.multi_asset_check(
-        name="watch", specs=specs, can_subset=True, required_resource_keys={"io_manager", "orders_source"}
+        name="watch_tables", specs=specs, can_subset=True, required_resource_keys={"io_manager", "orders_source"}
     )  # fmt: skip
     def watch(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         resources: Any = context.op_execution_context.resources

@@ -25,6 +25,7 @@ COMMANDS = {
     "closure": ("closure", "closure", "What lies downstream of some intervals, and what a repair would do."),
     "repair": ("repair", "repair", "Repair intervals and everything they reach, in order, recorded."),
     "quarantine": ("quarantine", "quarantine", "Hold intervals back from everything that reads them, and release them."),
+    "deliveries": ("deliveries", "deliveries", "What was sent to the partner, what waits, and decisions on it."),
     "interventions": ("interventions", "interventions", "Everything a person did: who, when, why."),
     "audit": ("audit", "audit", "What needs a person: claims without data, holes, blocked and divergent intervals."),
     "explain": ("explain", "explain", "One interval: its inputs, what it replaced, who made it, what used it."),
