@@ -8,6 +8,7 @@ from typing import Any
 
 from orders_platform.calendar import describe
 from orders_platform.errors import OrdersError
+from orders_platform.warehouse.contract import literals
 from orders_platform.warehouse.publications import Pair, Publication
 
 
@@ -23,10 +24,9 @@ def refusals(con: Any, publications: Iterable[Publication]) -> dict[Pair, tuple[
     pairs = {(p.companion_of or p.asset, p.interval) for p in publications}
     found: dict[Pair, tuple[str, str]] = {}
     failing = con.execute(
-        """select p.asset, p."interval", f.check_name, f.details
-           from platform.failing f join platform.current_publications p using (publication_id)
-           where p.asset in (select unnest(?::varchar[])) order by all""",
-        [sorted({asset for asset, _ in pairs})],
+        f"""select p.asset, p."interval", f.check_name, f.details
+            from platform.failing f join platform.current_publications p using (publication_id)
+            where p.asset in ({literals(sorted({asset for asset, _ in pairs}))}) order by all"""
     ).fetchall()
     for asset, interval, check_name, details in failing:
         if (asset, interval) in pairs:
@@ -50,8 +50,7 @@ def unreconciled(con: Any, publications: Iterable[Publication]) -> list[Publicat
     wanted = {p.publication_id: p for p in publications}
     rows = con.execute(
         "select distinct publication_id from platform.verdicts where check_name = 'reconciles' "
-        "and publication_id in (select unnest(?::uuid[]))",
-        [list(wanted)],
+        f"and publication_id in ({literals(wanted)})"
     ).fetchall()
     judged = {str(row[0]) for row in rows}
     return sorted((p for i, p in wanted.items() if i not in judged), key=lambda p: (p.asset, p.interval))

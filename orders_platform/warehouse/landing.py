@@ -124,8 +124,8 @@ def _measure(path: Path, columns: list[str]) -> tuple[int, str]:
         listed = ", ".join(identifier(c) for c in columns)
         rows, total = one(
             con,
-            f"select count(*), coalesce(sum(hash({listed})::hugeint), 0) from read_parquet(?, hive_partitioning = false)",
-            [str(path)],
+            f"select count(*), coalesce(sum(hash({listed})::hugeint), 0) "
+            f"from read_parquet({literal(str(path))}, hive_partitioning = false)",
         )
         return rows, digest_text(one(con, CANARY)[0], rows, total)
     finally:

@@ -12,11 +12,10 @@ from decimal import Context, Decimal
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 
 from orders_platform.calendar import Calendar
 from orders_platform.errors import OrdersError
-from orders_platform.warehouse.contract import identifier, literal
+from orders_platform.warehouse.contract import identifier, inline, literal, literals
 
 EXACT = Context(prec=60)
 """Decimal arithmetic that never rounds money; the default context does at 28 digits."""
@@ -44,6 +43,10 @@ create table if not exists platform.quarantines (
 create table if not exists platform.interventions (
   intervention_id uuid, kind varchar, asset varchar, intervals varchar[], who varchar, reason varchar, details varchar,
   recorded_at timestamp);
+create table if not exists platform.alarms (
+  alarm_id uuid, kind varchar, asset varchar, intervals varchar[], key varchar, detail varchar, remedy varchar,
+  closure struct(asset varchar, "interval" varchar, state varchar)[], run_id varchar, recorded_at timestamp);
+create table if not exists platform.alarm_posts (alarm_id uuid, is_posted boolean, detail varchar, recorded_at timestamp);
 create or replace view platform.current_publications as
   select * from platform.publications
   qualify row_number() over (partition by asset, "interval" order by revision desc) = 1;
@@ -137,30 +140,27 @@ class Publication:
 
 
 FIELDS = tuple(Publication.__dataclass_fields__)
-ARROW = pa.schema(
-    {
-        "asset": pa.string(),
-        "interval": pa.string(),
-        "run_id": pa.string(),
-        "code_version": pa.string(),
-        "digest": pa.string(),
-        "row_count": pa.int64(),
-        "git_commit": pa.string(),
-        "revision": pa.int32(),
-        "companion_of": pa.string(),
-        "step_days": pa.int32(),
-        "digest_columns": pa.list_(pa.string()),
-        "measures": pa.map_(pa.string(), pa.decimal128(38, 4)),
-        "inputs": pa.list_(
-            pa.struct({"asset": pa.string(), "interval": pa.string(), "publication_id": pa.string(), "digest": pa.string()})
-        ),
-        "location": pa.string(),
-        "sha256": pa.string(),
-        "duration_seconds": pa.float64(),
-        "publication_id": pa.string(),
-        "published_at": pa.timestamp("us"),
-    }
-)
+SHAPE = {
+    "asset": "VARCHAR",
+    "interval": "VARCHAR",
+    "run_id": "VARCHAR",
+    "code_version": "VARCHAR",
+    "digest": "VARCHAR",
+    "row_count": "BIGINT",
+    "git_commit": "VARCHAR",
+    "revision": "INTEGER",
+    "companion_of": "VARCHAR",
+    "step_days": "INTEGER",
+    "digest_columns": ["VARCHAR"],
+    "measures": "MAP(VARCHAR, DECIMAL(38,4))",
+    "inputs": [{"asset": "VARCHAR", "interval": "VARCHAR", "publication_id": "UUID", "digest": "VARCHAR"}],
+    "location": "VARCHAR",
+    "sha256": "VARCHAR",
+    "duration_seconds": "DOUBLE",
+    "publication_id": "UUID",
+    "published_at": "TIMESTAMP",
+}
+"""A publication as JSON, in the notation of DuckDB's from_json; amounts travel as text."""
 
 
 class CalendarMismatch(OrdersError):
@@ -202,8 +202,12 @@ def is_prepared(con: Any, calendar: Calendar) -> bool:
     Raises:
         CalendarMismatch: The warehouse was built with another zone or start.
     """
-    there = one(con, "select 1 from information_schema.tables where table_schema = 'published' and table_name = 'coverage'")
-    if not there:
+    there = one(
+        con,
+        "select count(*) from information_schema.tables where (table_schema, table_name) in "
+        "(('published', 'coverage'), ('platform', 'alarm_posts'))",
+    )
+    if there[0] < 2:
         return False
     start, end, timezone = one(con, "from platform.calendar")
     if (start, timezone) != (calendar.start, calendar.timezone):
@@ -224,9 +228,8 @@ def current(con: Any, pairs: Iterable[Pair]) -> dict[Pair, Publication]:
     for asset, intervals in wanted.items():
         rows = _fetch(
             con,
-            """select * from platform.publications where asset = ? and "interval" in (select unnest(?::varchar[]))
-               qualify row_number() over (partition by "interval" order by revision desc) = 1""",
-            [asset, intervals],
+            f"""select * from platform.publications where asset = {literal(asset)} and "interval" in ({literals(intervals)})
+                qualify row_number() over (partition by "interval" order by revision desc) = 1""",
         )
         found.update({(asset, row.interval): row for row in rows})
     return found
@@ -241,7 +244,7 @@ def history(con: Any, asset: str, interval: str) -> list[Publication]:
 
 def all_current(con: Any) -> dict[Pair, Publication]:
     """Every current publication."""
-    return {(p.asset, p.interval): p for p in _fetch(con, "from platform.current_publications", [])}
+    return {(p.asset, p.interval): p for p in _fetch(con, "from platform.current_publications")}
 
 
 def append(con: Any, publications: Sequence[Publication]) -> None:
@@ -250,13 +253,12 @@ def append(con: Any, publications: Sequence[Publication]) -> None:
         {
             **{name: getattr(p, name) for name in FIELDS},
             "inputs": [vars(i) for i in p.inputs],
-            "measures": list(p.measures.items()),
+            "measures": {name: f"{value:f}" for name, value in p.measures.items()},
+            "published_at": p.published_at.isoformat(),
         }
         for p in publications
     ]
-    con.register("_publications", pa.Table.from_pylist(rows, schema=ARROW))
-    con.execute("insert into platform.publications by name from _publications")
-    con.unregister("_publications")
+    con.execute(f"insert into platform.publications by name {inline(rows, SHAPE)}")
 
 
 def publish(con: Any, publication: Publication, fence: Callable[[], None]) -> Publication:
@@ -284,8 +286,8 @@ def exact_measures(stored: Mapping[str, Decimal] | None) -> dict[str, Decimal]:
     return {name: exact(value, is_amount=" " in name) for name, value in (stored or {}).items()}
 
 
-def _fetch(con: Any, sql: str, parameters: list[Any]) -> list[Publication]:
-    result = con.execute(sql, parameters)
+def _fetch(con: Any, sql: str, parameters: Sequence[Any] = ()) -> list[Publication]:
+    result = con.execute(sql, list(parameters))
     names = [column[0] for column in result.description]
     return [_publication(dict(zip(names, row, strict=True))) for row in result.fetchall()]
 

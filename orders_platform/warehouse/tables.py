@@ -40,8 +40,7 @@ def columns_of(con: Any, table: str) -> dict[str, str]:
     """Column -> type of a table in schema orders; empty when there is none."""
     rows = con.execute(
         "select column_name, data_type from duckdb_columns() where database_name = current_database() "
-        "and schema_name = 'orders' and table_name = ? order by column_index",
-        [table],
+        f"and schema_name = 'orders' and table_name = {literal(table)} order by column_index"
     ).fetchall()
     return dict(rows)
 

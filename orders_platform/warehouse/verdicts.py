@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow as pa
-
+from orders_platform.warehouse.contract import inline, literals
 from orders_platform.warehouse.publications import Publication
 
 
@@ -73,19 +72,22 @@ class Verdict:
     details: str = ""
 
 
-_ARROW = pa.schema(
-    [(name, pa.bool_() if name in ("passed", "blocking") else pa.string()) for name in Verdict.__dataclass_fields__]
-    + [("run_id", pa.string()), ("judged_at", pa.timestamp("us"))]
-)
+_SHAPE = {
+    **{name: "BOOLEAN" if name in ("passed", "blocking") else "VARCHAR" for name in Verdict.__dataclass_fields__},
+    "publication_id": "UUID",
+    "run_id": "VARCHAR",
+    "judged_at": "TIMESTAMP",
+}
 
 _INSERT = """
 insert into platform.verdicts by name
+with judged as ({rows})
 select v.*, coalesce(before.attempt, 0) + 1 as attempt
-from _verdicts v
+from judged v
 left join (
   select publication_id, check_name, max(attempt) as attempt from platform.verdicts
-  where publication_id in (select publication_id::uuid from _verdicts) group by all
-) before on before.publication_id = v.publication_id::uuid and before.check_name = v.check_name
+  where publication_id in ({publications}) group by all
+) before on before.publication_id = v.publication_id and before.check_name = v.check_name
 """
 
 
@@ -113,15 +115,11 @@ def record(con: Any, verdicts: Iterable[Verdict], run_id: str = "") -> None:
         verdicts: At most one a (publication, check).
         run_id: The run that judged; empty for a command.
     """
-    at = datetime.now(UTC).replace(tzinfo=None)
+    at = datetime.now(UTC).replace(tzinfo=None).isoformat()
     rows = [{**asdict(verdict), "run_id": run_id, "judged_at": at} for verdict in verdicts]
-    if not rows:
-        return
-    con.register("_verdicts", pa.Table.from_pylist(rows, schema=_ARROW))
-    try:
-        con.execute(_INSERT)
-    finally:
-        con.unregister("_verdicts")
+    if rows:
+        judged = {row["publication_id"] for row in rows}
+        con.execute(_INSERT.format(rows=inline(rows, _SHAPE), publications=literals(judged)))
 
 
 def _with_sides(verdict: Verdict, finding: Finding) -> Verdict:
