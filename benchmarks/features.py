@@ -118,6 +118,7 @@ def show(ours: Cost, bare: Cost, root: Path) -> None:
         f"{ours.wall / bare.wall:.2f}", f"{ours.cpu / bare.cpu:.2f}",
     )  # fmt: skip
     table.add_row("of which the swap", f"{swap:.1f}", "", "", f"{swap / bare.wall:.2f}", "")
+    table.add_row("of which Dagster's events", f"{ours.facts['seconds']['events']:.1f}", "", "", "", "")
     Console(width=120).print(table)
 
 

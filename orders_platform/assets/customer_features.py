@@ -10,7 +10,7 @@ from orders_platform.warehouse.values import Query, Slice
 CONTRACT = TableContract(
     grain="one customer and currency with an order in the 28 days that end with the day",
     columns={
-        "feature_date": Column("DATE", "business day at whose end this was known"),
+        "feature_date": Column("DATE", "business day at whose end this was known", source=("fct_orders.order_date",)),
         "customer_id": Column("VARCHAR", "the customer; guests have no features", source=("fct_orders.customer_id",)),
         "currency": Column("VARCHAR", "ISO 4217 code of the amounts", source=("fct_orders.currency",)),
         "orders": Column("BIGINT", "orders of any status", unit="orders", source=("fct_orders.order_id",)),
