@@ -5,6 +5,7 @@ Not here: which weeks are ready (readiness.py), or how a channel sends (channels
 
 import json
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,9 +67,11 @@ def deliver(
     """
     parcel = parcel_of(delivery, exports_root)
     for attempt in range(patience.attempts):
-        before = delivery.claim_id
-        delivery = ledger.claim(delivery, channel.name, contact, lease=patience.lease_seconds, may_repeat=channel.may_repeat)
-        if delivery.state != State.CLAIMED or delivery.claim_id == before:
+        mine = str(uuid.uuid4())
+        delivery = ledger.claim(
+            delivery, mine, channel.name, contact, lease=patience.lease_seconds, may_repeat=channel.may_repeat
+        )
+        if delivery.claim_id != mine:
             return delivery
         try:
             receipt = channel.send(parcel)

@@ -3,7 +3,6 @@
 Not here: sending (deliver.py, channels.py). Every change is one short transaction; none is open while something is sent.
 """
 
-import uuid
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -163,13 +162,15 @@ class Ledger:
                 earlier[-1] = last
             return self._insert(con, content, next_revision(earlier, content))
 
-    def claim(self, delivery: Delivery, channel: str, contact: str, *, lease: float, may_repeat: bool) -> Delivery:
-        """Claim the delivery for `lease` seconds; committed before anything is sent.
+    def claim(
+        self, delivery: Delivery, claim_id: str, channel: str, contact: str, *, lease: float, may_repeat: bool
+    ) -> Delivery:
+        """Claim the delivery for `lease` seconds under a fresh claim_id; committed before anything is sent.
 
         A claim whose lease has run out is taken over where the channel `may_repeat` a key; otherwise it becomes in_doubt.
 
         Returns:
-            The delivery as it is now; it is ours when its claim_id differs from the one passed in and it is claimed.
+            The delivery as it is now; it may be sent only if it carries this claim_id.
         """
         with self._transaction(delivery.week) as con:
             now = self.clock()
@@ -181,7 +182,7 @@ class Ledger:
             if unknown and not may_repeat:
                 return self._change(con, row, State.IN_DOUBT, None, "the worker ended without an outcome")
             claim = {
-                "claim_id": str(uuid.uuid4()),
+                "claim_id": claim_id,
                 "claimed_at": now,
                 "lease_until": now + timedelta(seconds=lease),
                 "attempts": row.attempts + 1,

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import hmac
 import json
 import os
 import re
@@ -13,13 +12,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from orders_platform.delivery.states import Content
+from orders_platform.drills.partner import SECRET, WebhookPartner
 
-SECRET = "a-secret-of-the-tests"
+__all__ = ["SECRET", "WebhookPartner"]
+
 KEY = re.compile(r"(finance_export_\d{4}-\d\d-\d\d_r\d+_[0-9a-f]{64})\.csv")
 
 
@@ -54,109 +54,6 @@ def exported(root: Path, week: str, text: str) -> Content:
     path.write_bytes(data)
     path.with_suffix(".json").write_text(json.dumps({"export": "finance_export", "week": week, "sha256": made.digest}))
     return made
-
-
-class WebhookPartner:
-    """An HTTP partner that honours Idempotency-Key and can be told to misbehave.
-
-    Attributes:
-        effects: key -> what it did for that key: the body's SHA-256, once a key.
-        requests: key -> POSTs that arrived whole and carried a good signature.
-        script: What to do with the next requests: a status, "hang", "cut before", "cut after", or (status, headers).
-        honours: Whether it remembers keys; if not, every request is an effect.
-    """
-
-    def __init__(self, secret: str = SECRET, *, honours: bool = True, choose: Callable[[], Any] | None = None) -> None:
-        self.secret, self.honours = secret.encode(), honours
-        self.effects: dict[str, str] = {}
-        self.done: Counter[str] = Counter()
-        self.requests: Counter[str] = Counter()
-        self.bodies: dict[str, dict[str, Any]] = {}
-        self.script: list[Any] = []
-        self.choose = choose
-        self.environ = {"ORDERS_WEBHOOK_SECRET": secret}
-        self.before_answer: Callable[[], None] | None = None
-        self.before_effect: Callable[[], None] | None = None
-        self.released = threading.Event()
-        self.lock = threading.Lock()
-        partner = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                partner.handle(self)
-
-            def log_message(self, *_: Any) -> None:
-                return
-
-        class Server(ThreadingHTTPServer):
-            request_queue_size = 128
-            daemon_threads = True
-
-            def handle_error(self, *_: Any) -> None:
-                return
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/hooks/finance?token=in-the-url"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
-        self.thread.start()
-
-    def handle(self, request: BaseHTTPRequestHandler) -> None:
-        body = request.rfile.read(int(request.headers["Content-Length"]))
-        if len(body) < int(request.headers["Content-Length"]):
-            return None
-        key, digest = request.headers["Idempotency-Key"], hashlib.sha256(body).hexdigest()
-        at, _, mac = request.headers["Orders-Signature"].partition(",v1=")
-        wanted = hmac.new(self.secret, f"{at.removeprefix('t=')}.".encode() + body, hashlib.sha256).hexdigest()
-        if not hmac.compare_digest(mac, wanted) or abs(time.time() - int(at.removeprefix("t="))) > 300:
-            return self.answer(request, 401)
-        with self.lock:
-            self.requests[key] += 1
-            act = self.script.pop(0) if self.script else self.choose() if self.choose else 200
-        status, headers = act if isinstance(act, tuple) else (act, {})
-        if status == "cut before":
-            return self.cut(request)
-        if isinstance(status, int) and status >= 300:
-            return self.answer(request, status, headers)
-        if self.before_effect:
-            self.before_effect()
-        with self.lock:
-            known = self.effects.get(key) if self.honours else None
-            if known is None:
-                self.effects[key] = digest
-                self.done[key] += 1
-                self.bodies[key] = json.loads(body)
-        if self.before_answer:
-            self.before_answer()
-        if status == "hang":
-            self.released.wait(60)
-            return self.cut(request)
-        if status == "cut after":
-            return self.cut(request)
-        return self.answer(request, 200 if known in (None, digest) else 422)
-
-    def answer(self, request: BaseHTTPRequestHandler, status: int, headers: dict[str, str] | None = None) -> None:
-        request.send_response(status)
-        for name, value in (headers or {}).items():
-            request.send_header(name, value)
-        request.send_header("Content-Length", "2")
-        request.end_headers()
-        request.wfile.write(b"{}")
-
-    def cut(self, request: BaseHTTPRequestHandler) -> None:
-        request.close_connection = True
-        request.connection.close()
-
-    def copies(self) -> Counter[str]:
-        """Key (as a file name) -> effects."""
-        return Counter({key.replace("/", "_"): count for key, count in self.done.items()})
-
-    def close(self) -> None:
-        self.released.set()
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join(10)
 
 
 class FolderPartner:

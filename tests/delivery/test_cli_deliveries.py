@@ -120,7 +120,7 @@ def test_a_doubt_is_resolved_with_a_reason(workspace: Workspace) -> None:
     ledger = Ledger(settings().ledger_url)
     with workspace.warehouse.read() as con:
         content = contents(con, [WEEK])[WEEK]
-    claimed = ledger.claim(ledger.open(content), "https://partner", "", lease=60, may_repeat=False)
+    claimed = ledger.claim(ledger.open(content), "a-claim", "https://partner", "", lease=60, may_repeat=False)
     ledger.record(claimed, State.IN_DOUBT, "no answer")
     with pytest.raises(UsageError, match="Say --delivered or --not-delivered"):
         objects("resolve", WEEK, "--reason", "asked")

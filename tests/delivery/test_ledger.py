@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
@@ -16,7 +17,7 @@ WEEK = "2026-01-05"
 
 
 def claim(ledger: Ledger, delivery: Delivery, lease: float = 60, may_repeat: bool = True) -> Delivery:
-    return ledger.claim(delivery, "file:///outbox", "finance@partner", lease=lease, may_repeat=may_repeat)
+    return ledger.claim(delivery, str(uuid.uuid4()), "file:///outbox", "finance@partner", lease=lease, may_repeat=may_repeat)
 
 
 def send(ledger: Ledger, made: Content) -> Delivery:
@@ -53,15 +54,13 @@ def test_a_delivered_key_cannot_be_claimed_again(ledger: Ledger) -> None:
 
 
 def test_of_many_workers_that_open_and_claim_at_once_exactly_one_gets_it(ledger_url: str) -> None:
-    def work(_: int) -> str | None:
+    def work(number: int) -> bool:
         mine = Ledger(ledger_url)
-        opened = mine.open(content())
-        got = claim(mine, opened)
-        return got.claim_id if got.attempts == 1 and got.claim_id != opened.claim_id else None
+        row = mine.claim(mine.open(content()), str(number), "file:///outbox", "", lease=60, may_repeat=True)
+        return row.claim_id == str(number)
 
     with ThreadPoolExecutor(16) as pool:
-        claimed = [c for c in pool.map(work, range(16)) if c]
-    assert len(set(claimed)) == 1
+        assert sum(pool.map(work, range(16))) == 1
     assert [d.attempts for d in Ledger(ledger_url).all()] == [1]
 
 
