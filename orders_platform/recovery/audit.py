@@ -135,7 +135,7 @@ def _attempts(e: Evidence) -> Iterator[Finding]:
         if attempt.outcome == "failed":
             yield Finding("failed", asset, interval, f"{state.name} after {tried}", _repair(asset, [interval], "failed"))
         else:
-            causes = _roots(e, pair)
+            causes = roots(e.graph, e.states, pair)
             named = ", ".join(" ".join(cause) for cause in causes) or "something before it in that run"
             first = causes[0] if causes else pair
             detail = f"{state.name}; it never started in run {attempt.run_id}, because of {named}"
@@ -146,18 +146,18 @@ def _attempts(e: Evidence) -> Iterator[Finding]:
         yield Finding("many attempts", *pair, detail, f"orders show {' '.join(pair)}")
 
 
-def _roots(e: Evidence, pair: Pair) -> list[Pair]:
+def roots(graph: Graph, states: Mapping[Pair, State], pair: Pair) -> list[Pair]:
     """The nearest inputs that are themselves at fault: not current, with nothing not current above them."""
     found: list[Pair] = []
     waiting, seen = [pair], {pair}
     while waiting:
-        for parent in e.graph.parents.get(waiting.pop(), ()):
-            if parent in seen or parent not in e.states or e.states[parent].name == "current":
+        for parent in graph.parents.get(waiting.pop(), ()):
+            if parent in seen or parent not in states or states[parent].name == "current":
                 continue
             seen.add(parent)
-            above = [p for p in e.graph.parents.get(parent, ()) if p in e.states and e.states[p].name != "current"]
+            above = [p for p in graph.parents.get(parent, ()) if p in states and states[p].name != "current"]
             (waiting if above else found).append(parent)
-    return e.graph.sort(found)
+    return graph.sort(found)
 
 
 def _missing(e: Evidence) -> Iterator[Finding]:
@@ -165,7 +165,7 @@ def _missing(e: Evidence) -> Iterator[Finding]:
     due = {p for p, s in e.states.items() if s.name == "missing" and p not in tried and e.now > _deadline(e, p)}
     for asset, spans in _spans(e, due):
         for span in spans:
-            waits = _roots(e, (asset, span[0]))
+            waits = roots(e.graph, e.states, (asset, span[0]))
             before = f"; it needs {' '.join(waits[0])}, which is {e.states[waits[0]].name}" if waits else ""
             step = f"--partition {span[0]}" if len(span) == 1 else f"--partition-range {_text(span)}"
             remedy = f"dagster asset materialize --select {asset} {step}"

@@ -217,6 +217,34 @@ def _steps(instance: dg.DagsterInstance, run_id: str) -> dict[str, str]:
     return {**failed, "": "blocked"}
 
 
+@dataclass(frozen=True)
+class StepError:
+    """Why a step failed; `is_check` where the asset was published and its blocking check then failed."""
+
+    text: str
+    is_check: bool
+
+
+def failures(instance: dg.DagsterInstance, run_id: str, graph: Graph) -> dict[str, tuple[list[str], StepError]]:
+    """Asset -> the intervals that the run was to make of it, and the error of its step (or of its check's step)."""
+    run = instance.get_run_by_id(run_id)
+    found: dict[str, tuple[list[str], StepError]] = {}
+    for record in instance.all_logs(run_id, of_type=dg.DagsterEventType.STEP_FAILURE):
+        event: Any = record.dagster_event
+        asset = event.step_key.removesuffix("_checks")
+        if asset in graph.nodes and run is not None:
+            found[asset] = (_intervals(run.tags, graph.nodes[asset]), StepError(_text(event), event.step_key != asset))
+    return found
+
+
+def _intervals(tags: Mapping[str, str], node: Node) -> list[str]:
+    if PARTITION_TAG in tags:
+        return [tags[PARTITION_TAG]]
+    if not node.step_days:
+        return [""]
+    return [i for i in node.intervals if FIRST_TAG in tags and tags[FIRST_TAG] <= i <= tags[LAST_TAG]]
+
+
 @dataclass
 class DagsterLauncher:
     """Runs one asset for blocks of intervals through Dagster, tagged with the intervention, so that the runs show in the UI.
@@ -290,16 +318,18 @@ def run_asset(instance: dg.DagsterInstance, asset: str, intervals: Sequence[str]
 
 def _error(result: dg.JobExecutionResult) -> str:
     """The message of the first step that failed, as its author wrote it."""
-    for event in result.all_events:
-        if event.is_step_failure:
-            data: Any = event.event_specific_data
-            if data.user_failure_data and data.user_failure_data.description:
-                return str(data.user_failure_data.description)
-            error = data.error
-            while error and error.cause:
-                error = error.cause
-            return str(error.message if error else "unknown").strip()
-    return "the run failed before its first step; see it in the UI"
+    failed = next((event for event in result.all_events if event.is_step_failure), None)
+    return _text(failed) if failed else "the run failed before its first step; see it in the UI"
+
+
+def _text(event: dg.DagsterEvent) -> str:
+    data: Any = event.event_specific_data
+    if data.user_failure_data and data.user_failure_data.description:
+        return str(data.user_failure_data.description)
+    error = data.error
+    while error and error.cause:
+        error = error.cause
+    return str(error.message if error else "unknown").strip()
 
 
 def by_hand(instance: dg.DagsterInstance, limit: int = 1000) -> list[Intervention]:
@@ -361,7 +391,7 @@ def _marks(instance: dg.DagsterInstance) -> list[Intervention]:
             event: Any = record.event_log_entry.dagster_event
             made = event.event_specific_data.materialization
             at = datetime.fromtimestamp(record.timestamp, UTC)
-            who = made.tags.get("dagster/reporting_user") or "unknown"
+            who = (made.tags or {}).get("dagster/reporting_user") or "unknown"
             found.append(
                 _seen(
                     str(record.storage_id), "mark", asset.path[-1], (made.partition or "",), who, at, "", made.description or ""
