@@ -91,9 +91,11 @@ def _column(values: Sequence[Any]) -> pa.Array:
         texts = builder.finish()
         texts.validate(full=True)
     except (TypeError, pa.ArrowInvalid):
-        kinds = set(map(type, values)) - {NoneType}
+        pass
     else:
-        return texts
+        if texts.null_count == values.count(None):  # a NaN would have become null
+            return texts
+    kinds = set(map(type, values)) - {NoneType}
     if kinds == {datetime}:
         with suppress(OverflowError):
             return _instants(values)
