@@ -1,6 +1,6 @@
 """finance_delivery: the week's file sent to the partner, once. Belongs here: the asset around delivery/. Nothing reads it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import dagster as dg
@@ -14,6 +14,7 @@ from orders_platform.delivery.states import Delivery, State
 from orders_platform.errors import OrdersError
 from orders_platform.partitions import WEEKLY
 from orders_platform.settings import settings
+from orders_platform.warehouse.io_managers import require_active
 from orders_platform.warehouse.session import Warehouse
 
 
@@ -32,7 +33,7 @@ def finance_delivery(context: dg.AssetExecutionContext) -> Iterator[dg.Materiali
     """
     for week in context.partition_keys:
         try:
-            delivery = send(week)
+            delivery = send(week, lambda: require_active(context.instance, context.run.run_id, "finance_delivery"))
             text = outcome(delivery)
         except OrdersError as error:
             metadata = {"remedy": error.remedy or "none"}
@@ -42,7 +43,7 @@ def finance_delivery(context: dg.AssetExecutionContext) -> Iterator[dg.Materiali
             yield dg.MaterializeResult(metadata=describe(delivery))
 
 
-def send(week: str) -> Delivery:
+def send(week: str, fence: Callable[[], None] = lambda: None) -> Delivery:
     """Deliver what is published of the week, if it is ready and the ledger lets us.
 
     Raises:
@@ -64,7 +65,8 @@ def send(week: str) -> Delivery:
     if opened.state not in (State.PROPOSED, State.CLAIMED):
         return opened
     channel = channel_of(values)
-    return deliver(ledger, channel, opened, values.exports_root, Patience.from_settings(values), values.delivery_contact)
+    patience = Patience.from_settings(values)
+    return deliver(ledger, channel, opened, values.exports_root, patience, values.delivery_contact, fence=fence)
 
 
 def describe(delivery: Delivery) -> dict[str, str | int | dg.MetadataValue]:

@@ -24,6 +24,8 @@ class FilesChannel:
         self.folder: Any
         self._write: Callable[[Any, bytes], bool]
         if parts.scheme == "file":
+            if parts.netloc not in ("", "localhost") or not parts.path:
+                raise SettingsError("ORDERS_DELIVERY_URL names no folder.", "Use file:///an/absolute/path.")
             self.folder = Path(unquote(parts.path))
             self._write = write_once
         else:

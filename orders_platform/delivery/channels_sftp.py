@@ -38,7 +38,10 @@ class SftpChannel:
         self._host, self._port, self._user = parts.hostname, parts.port or PORT, parts.username
         self.folder = PurePosixPath(unquote(parts.path) or "/")
         self.name = f"sftp://{self._user}@{self._host}:{self._port}{self.folder}"
-        self._known_hosts, self._password, self._key_file, self._timeout = known_hosts, password, key_file, timeout
+        self._known_hosts = known_hosts or Path("~/.ssh/known_hosts").expanduser()
+        if not self._known_hosts.is_file():
+            raise SettingsError("There is no known-hosts file.", "Set ORDERS_SFTP_KNOWN_HOSTS to the partner's.")
+        self._password, self._key_file, self._timeout = password, key_file, timeout
 
     def send(self, parcel: Parcel) -> dict[str, Any]:
         """Create the files that are not there yet.
@@ -64,12 +67,9 @@ class SftpChannel:
     def _connected(self) -> Iterator[paramiko.SFTPClient]:
         client = paramiko.SSHClient()
         client.set_missing_host_key_policy(paramiko.RejectPolicy())
-        try:
-            client.load_host_keys(str(self._known_hosts or Path("~/.ssh/known_hosts").expanduser()))
-        except FileNotFoundError:
-            raise SettingsError("There is no known-hosts file.", "Set ORDERS_SFTP_KNOWN_HOSTS to the partner's.") from None
         with client:
             try:
+                client.load_host_keys(str(self._known_hosts))
                 client.connect(
                     self._host,
                     self._port,

@@ -56,17 +56,19 @@ def deliver(
     patience: Patience,
     contact: str = "",
     pause: Callable[[float], None] = time.sleep,
+    fence: Callable[[], None] = lambda: None,
 ) -> Delivery:
     """Send the delivery if the ledger lets us; returns it as it is afterwards.
 
     Killed anywhere in here, the claim's lease runs out; then the same key is sent again where the channel may repeat it, and
-    otherwise the delivery becomes in_doubt.
+    otherwise the delivery becomes in_doubt. The fence is asked before every attempt; it raises when the run may not send.
 
     Raises:
         FileCorrupt: The exported file is missing or changed; nothing was claimed or sent.
     """
     parcel = parcel_of(delivery, exports_root)
     for attempt in range(patience.attempts):
+        fence()
         mine = str(uuid.uuid4())
         delivery = ledger.claim(
             delivery, mine, channel.name, contact, lease=patience.lease_seconds, may_repeat=channel.may_repeat

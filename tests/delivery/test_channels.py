@@ -236,9 +236,11 @@ def test_settings_that_cannot_be_sent_with_are_named_without_their_secrets(tmp_p
         ("http://partner.example/hook?token=hunter2", "unencrypted"),
         ("https://partner.example/hook?token=hunter2", "ORDERS_WEBHOOK_SECRET is not set"),
         ("sftp://partner.example/x", "lacks a host or a user"),
+        ("sftp://orders@partner.example/x", "no known-hosts file"),
+        ("file://outbox", "names no folder"),
     ):
         with pytest.raises(SettingsError, match=text) as caught:
-            channel_to(url, tmp_path)
+            channel_to(url, tmp_path, ORDERS_SFTP_KNOWN_HOSTS=str(tmp_path / "none"))
         assert "hunter2" not in str(caught.value)
 
 

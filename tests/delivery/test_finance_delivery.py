@@ -235,6 +235,20 @@ def test_a_refusal_waits_for_a_person_and_no_secret_is_shown(
         assert "the-wrong-secret" not in shown and "in-the-url" not in shown
 
 
+def test_a_run_that_was_cancelled_meanwhile_sends_no_more(workspace: Workspace, partner: WebhookPartner) -> None:
+    ready_week(workspace)
+    (request,) = tick(workspace)
+
+    def cancel() -> int:
+        for run in workspace.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
+            workspace.instance.report_run_canceled(run)
+        return 503
+
+    partner.choose = cancel
+    launch(workspace, request)
+    assert list(partner.requests.values()) == [1] and states() == [State.PROPOSED]
+
+
 def test_no_job_schedule_or_sensor_but_its_own_selects_the_delivery() -> None:
     repository = defs.get_repository_def()
     key = dg.AssetKey("finance_delivery")
