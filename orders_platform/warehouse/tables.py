@@ -3,6 +3,7 @@
 Not here: the transaction around it, and the publications (swap.py).
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -175,6 +176,7 @@ def measure(
     totals = dict.fromkeys(intervals, 0)
     sums: dict[str, dict[str, Decimal]] = {interval: {} for interval in intervals}
     wrong: dict[str, list[str]] = {}
+    broken: Counter[tuple[str, str]] = Counter()
     for interval, currency, count, total, *values in rows:
         counts[interval] += count
         totals[interval] += total
@@ -182,8 +184,10 @@ def measure(
             label = f"{m} {currency}" if contract.columns[m].unit == "currency" else m
             sums[interval][label] = EXACT.add(sums[interval].get(label, Decimal(0)), Decimal(value or 0))
         for (_, text), bad in zip(rules, values[len(contract.measures) :], strict=True):
-            if bad:
-                wrong.setdefault(interval, []).append(f"{output.table}: {bad} rows where {text}")
+            broken[interval, text] += bad
+    for (interval, text), bad in broken.items():
+        if bad:
+            wrong.setdefault(interval, []).append(f"{output.table}: {bad} rows where {text}")
     for interval in intervals:
         if not counts[interval] and not contract.allow_empty:
             wrong.setdefault(interval, []).append(f"{output.table}: no rows")

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -87,6 +88,25 @@ def write_much(home: Path, days: list[str], count: int) -> None:
     """Enough rows for a kill at a random moment to strike the insert, the commit and the checkpoint."""
     with Warehouse(str(home / "warehouse.duckdb"), CALENDAR, home / "locks", 5.0).write("a run that is killed") as con:
         swap("sold", lines(days, "2.00", count), days).run(con)
+
+
+def run_until(step: str, arguments: list[str]) -> None:
+    """Run the dagster command in this process, which kills itself when it reaches the first step so named."""
+    from dagster._cli import main
+
+    class Until(Steps):
+        def __call__(self, name: str) -> None:
+            if name.startswith(step):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def connecting(warehouse: Warehouse, *, read_only: bool) -> Any:
+        return Connection(connect(warehouse, read_only=read_only), steps)
+
+    steps, connect = Until(), Warehouse._connect
+    os.link = steps.around("link", os.link)  # type: ignore[assignment]
+    Warehouse._connect = connecting  # type: ignore[method-assign]
+    sys.argv = ["dagster", *arguments]
+    main()
 
 
 def land_until(home: Path, fatal: int, day: str, text: str) -> Steps:

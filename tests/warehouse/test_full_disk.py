@@ -46,11 +46,13 @@ def test_a_swap_that_finds_the_disk_full_leaves_the_old_days_readable(disk: Path
     publish(warehouse, swap("sold", lines(DAYS), DAYS))
     before = sound(warehouse)
     filler = fill(disk, left)
-    with pytest.raises(
-        Interrupted, match=r"sold 2026-01-05\.\.\.2026-01-09 was not published: .*No space left.*free disk space"
+    with (
+        pytest.raises(
+            Interrupted, match=r"sold 2026-01-05\.\.\.2026-01-09 was not published: .*No space left.*free disk space"
+        ),
+        explained("sold", DAYS),
     ):
-        with explained("sold", DAYS):
-            publish(warehouse, swap("sold", lines(DAYS, "2.00", rows), DAYS))
+        publish(warehouse, swap("sold", lines(DAYS, "2.00", rows), DAYS))
     assert sound(warehouse) == before
     filler.unlink()
     publish(warehouse, swap("sold", lines(DAYS, "2.00", 3), DAYS))
