@@ -10,6 +10,7 @@ import dagster as dg
 
 from orders_platform.settings import settings
 from orders_platform.warehouse.contract import TableContract
+from orders_platform.warehouse.values import COLUMN_LINEAGE, Slice, is_frame
 
 RETRY = dg.RetryPolicy(max_retries=2, delay=1.0, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
 """For a lock that stays taken or an input that moved; contract and input errors are raised as not retryable."""
@@ -57,6 +58,8 @@ def warehouse_asset(
             "grain": contract.grain,
             "dagster/column_schema": column_schema(contract),
         }
+        if lineage := column_lineage(contract, function):
+            metadata[COLUMN_LINEAGE] = lineage
         settled = {"retry_policy": RETRY, "backfill_policy": BACKFILL, **options}
         made: dg.AssetsDefinition = dg.asset(metadata=metadata, code_version=version_text, kinds=set(kinds), **settled)(
             function
@@ -64,6 +67,26 @@ def warehouse_asset(
         return made
 
     return wrap
+
+
+def column_lineage(contract: TableContract, function: Callable[..., Any]) -> dg.TableColumnLineage | None:
+    """What each column is made of: its `source`, or the columns of the same name in what the asset reads."""
+    inputs = [
+        name
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.annotation is Slice or is_frame(parameter.annotation)
+    ]
+    if not inputs:
+        return None
+    made_of = {name: column.source or tuple(f"{table}.{name}" for table in inputs) for name, column in contract.columns.items()}
+    return dg.TableColumnLineage(
+        {
+            name: [
+                dg.TableColumnDep(dg.AssetKey(table), column) for table, _, column in (text.partition(".") for text in texts)
+            ]
+            for name, texts in made_of.items()
+        }
+    )
 
 
 def column_schema(contract: TableContract) -> dg.TableSchema:

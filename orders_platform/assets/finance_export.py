@@ -8,7 +8,7 @@ from orders_platform.warehouse.values import Export, Slice
 CONTRACT = TableContract(
     grain="one country and currency of a day",
     columns={
-        "week": Column("DATE", "Monday of the ISO week"),
+        "week": Column("DATE", "Monday of the ISO week", source=("revenue_daily.order_date",)),
         "order_date": Column("DATE", "business day"),
         "country": Column("VARCHAR", "as the source writes it"),
         "currency": Column("VARCHAR", "ISO 4217 code of the amounts"),

@@ -21,7 +21,12 @@ CONTRACT = TableContract(
         "status": Column("VARCHAR", "where the order stands", accepted=STATUSES),
         "gross_amount": Column("DECIMAL(18,2)", "before discount", unit="currency"),
         "discount_amount": Column("DECIMAL(18,2)", "taken off", unit="currency"),
-        "superseded_rows": Column("BIGINT", "landed duplicates and earlier versions that this row replaces", unit="rows"),
+        "superseded_rows": Column(
+            "BIGINT",
+            "landed duplicates and earlier versions that this row replaces",
+            unit="rows",
+            source=("raw_orders.order_id",),
+        ),
     },
     key=("order_id",),
     measures=("gross_amount", "discount_amount", "superseded_rows"),

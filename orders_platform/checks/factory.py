@@ -141,7 +141,7 @@ def run_checks(
     for check in selected:
         yield dg.Output(None, f"{judge.asset}_{check}")
     if failed:
-        raise dg.Failure(explain(context, judge.asset, failed, intervals), allow_retries=False)
+        raise dg.Failure(explain(context, judge, failed, intervals), allow_retries=False)
 
 
 def judge_intervals(
@@ -227,8 +227,9 @@ def evaluation(
     )  # fmt: skip
 
 
-def explain(context: dg.AssetCheckExecutionContext, asset: str, failed: Mapping[str, str], intervals: Sequence[str]) -> str:
+def explain(context: dg.AssetCheckExecutionContext, judge: Judge, failed: Mapping[str, str], intervals: Sequence[str]) -> str:
     """What failed, and how to go on with the intervals that did not."""
+    asset = judge.asset
     listed = "; ".join(f"{interval} {text}" for interval, text in sorted(failed.items())[:20])
     text = f"{asset} failed a blocking check ({listed}). Nothing that reads it runs, in this run or in a later one. "
     first = min(failed)
@@ -237,7 +238,7 @@ def explain(context: dg.AssetCheckExecutionContext, asset: str, failed: Mapping[
     if not good:
         return text
     order = [node.name for node in context.job_def.nodes_in_topological_order]
-    rest = [name for name in order[order.index(asset) + 1 :] if not name.endswith("_checks") and name != "watch"]
+    rest = [name for name in order[order.index(asset) + 1 :] if name in judge.tables]
     ranges = describe(good).split(", ")
     commands = [f"dagster asset materialize --select {','.join(rest)} --partition-range {_range(r)}" for r in ranges[:5]]
     return f"{text} The other intervals are fine; go on with them: {'; '.join(commands)}" if rest else text

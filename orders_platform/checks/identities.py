@@ -6,29 +6,58 @@ gives (interval_date, item, left_value, right_value); amounts of different curre
 
 from orders_platform.recovery.reconciliation import Identity
 
+# Joining every staged row to its landed row costs a third of the swap (measured, 3 M rows). So rows of orders landed once are
+# compared as sums of hashes, landed minus rejected against staged, and only orders landed several times are joined.
 STAGED = Identity(
     sql="""
+        with repeated as (
+            select order_date, order_id, currency, gross_amount from stg_orders where superseded_rows > 0
+        ), received as (
+            select order_date, order_id, currency, gross_amount, 1 as sign from raw_orders
+            union all
+            select order_date, order_id, currency, gross_amount, -1 from stg_orders_rejected
+        ), typed as (
+            select order_date, trim(order_id) as order_id, upper(trim(currency)) as currency,
+                try_cast(gross_amount as decimal(18,2)) as gross, sign
+            from received
+        ), expected as (
+            select order_date, currency, sum(sign * gross) as gross,
+                sum(sign * hash(order_id, currency, gross)::hugeint) as hashes
+            from typed t anti join repeated p on p.order_date = t.order_date and p.order_id = t.order_id
+            group by all
+        ), staged as (
+            select order_date, currency, sum(gross_amount) as gross,
+                sum(hash(order_id, currency, gross_amount)::hugeint) as hashes
+            from stg_orders where superseded_rows = 0 group by all
+        ), found as (
+            select p.order_date, p.currency, count(*) as orders, count(*) filter (where exists (
+                from typed t where t.order_date = p.order_date and t.order_id = p.order_id and t.currency = p.currency
+                    and t.gross = p.gross_amount and t.sign = 1
+            )) as landed
+            from repeated p group by all
+        ), counted as (
+            select order_date, sum(landed) as landed, sum(accounted) as accounted
+            from (
+                select order_date, count(*) as landed, 0 as accounted from raw_orders group by all
+                union all select order_date, 0, count(*) + sum(superseded_rows) from stg_orders group by all
+                union all select order_date, 0, count(*) from stg_orders_rejected group by all
+            )
+            group by all
+        )
         select order_date as interval_date, 'landed rows = staged + rejected + superseded' as item,
-            sum(landed)::varchar as left_value, sum(accounted)::varchar as right_value
-        from (
-            select order_date, count(*) as landed, 0 as accounted from raw_orders group by all
-            union all select order_date, 0, count(*) + sum(superseded_rows) from stg_orders group by all
-            union all select order_date, 0, count(*) from stg_orders_rejected group by all
-        )
-        group by all
+            landed::varchar as left_value, accounted::varchar as right_value
+        from counted
         union all
-        select order_date, 'gross_amount ' || currency, sum(gross_amount)::varchar,
-            coalesce(sum(gross_amount) filter (where is_landed), 0)::varchar
-        from (
-            select s.order_date, s.currency, s.gross_amount, exists (
-                from raw_orders r
-                where r.order_date = s.order_date and trim(r.order_id) = s.order_id
-                    and try_cast(r.gross_amount as decimal(18,2)) = s.gross_amount
-                    and upper(trim(r.currency)) = s.currency
-            ) as is_landed
-            from stg_orders s
-        )
-        group by order_date, currency
+        select order_date, unnest([
+            {'item': 'gross_amount of orders landed once ' || currency,
+                'left_value': coalesce(e.gross, 0)::varchar, 'right_value': coalesce(s.gross, 0)::varchar},
+            {'item': 'order_id with gross_amount ' || currency || ' (hash)',
+                'left_value': coalesce(e.hashes, 0)::varchar, 'right_value': coalesce(s.hashes, 0)::varchar}
+        ], recursive := true)
+        from expected e full join staged s using (order_date, currency)
+        where currency is not null and (e.hashes <> 0 or s.hashes is not null)
+        union all
+        select order_date, 'orders landed several times ' || currency, orders::varchar, landed::varchar from found
     """,
     keys="""
         select s.order_date as interval_date, s.order_id as item, null as left_value,
@@ -43,19 +72,21 @@ STAGED = Identity(
 PRICED = Identity(
     sql="""
         with staged as (
-            select order_date, currency, count(*) as orders, sum(hash(order_id)::hugeint) as ids,
+            select order_date, currency, count(*) as orders,
+                sum(hash(order_id, gross_amount, discount_amount)::hugeint) as hashes,
                 sum(gross_amount) as gross, sum(discount_amount) as discount
             from stg_orders group by all
         ), facts as (
-            select order_date, currency, count(*) as orders, sum(hash(order_id)::hugeint) as ids,
+            select order_date, currency, count(*) as orders,
+                sum(hash(order_id, gross_amount, discount_amount)::hugeint) as hashes,
                 sum(gross_amount) as gross, sum(discount_amount) as discount, sum(net_amount) as net
             from fct_orders group by all
         )
         select order_date as interval_date, unnest([
             {'item': 'orders ' || currency,
                 'left_value': coalesce(s.orders, 0)::varchar, 'right_value': coalesce(f.orders, 0)::varchar},
-            {'item': 'order_id ' || currency || ' (hash)',
-                'left_value': coalesce(s.ids, 0)::varchar, 'right_value': coalesce(f.ids, 0)::varchar},
+            {'item': 'order_id with amounts ' || currency || ' (hash)',
+                'left_value': coalesce(s.hashes, 0)::varchar, 'right_value': coalesce(f.hashes, 0)::varchar},
             {'item': 'gross_amount ' || currency,
                 'left_value': coalesce(s.gross, 0)::varchar, 'right_value': coalesce(f.gross, 0)::varchar},
             {'item': 'net_amount ' || currency,

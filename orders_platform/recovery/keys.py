@@ -14,8 +14,7 @@ SHOWN = 20
 def differing_keys(con: Any, held: str, contract: TableContract, interval: str, made: str) -> tuple[Difference, ...]:
     """Up to twenty keys whose rows differ: key, the row as it should be, the row as it is (only the columns that differ).
 
-    Rows are matched by key and, among rows of one key, by rank, so that a row standing twice is found as well. A table without
-    a key is matched by whole rows.
+    Rows are matched by key and, among rows of one key, by rank, so that a row standing twice is found as well.
 
     Args:
         con: A session in which the SQL's inputs are views.
@@ -25,13 +24,12 @@ def differing_keys(con: Any, held: str, contract: TableContract, interval: str, 
         made: SQL for the rows that should be there.
     """
     columns = [identifier(c) for c in contract.columns]
-    key = [identifier(c) for c in contract.key] or columns
+    # Rows of a table without a key are matched by order id, which is what a person looks for, or else whole.
+    key = [identifier(c) for c in contract.key or ("order_id",) if c in contract.columns] or columns
     typed = ", ".join(f"cast({c} as {column.type}) as {c}" for c, column in contract.columns.items())
     here = in_intervals(contract.partition, [interval])
     ranked = f"*, row_number() over (partition by {', '.join(key)} order by {', '.join(columns)}) as _rank, true as _is"
-    # An order id is what a person looks for, also in a table whose rows have no key.
-    label = [c for c in (contract.key or ("order_id",)) if c in contract.columns] or key
-    text = ", ".join(f"coalesce(a.{c}, b.{c})::varchar" for c in label)
+    text = ", ".join(f"coalesce(a.{c}, b.{c})::varchar" for c in key)
     changed = {
         side: ", ".join(
             f"case when a.{c} is distinct from b.{c} then '{c} ' || coalesce({side}.{c}::varchar, 'null') end" for c in columns

@@ -128,7 +128,7 @@ def line_of(asset: str, interval: str, findings: Sequence[Finding]) -> Line:
     shown = bad[0] if bad else findings[0]
     others = ", ".join(f.name for f in bad[1:])
     notes = "; ".join(filter(None, (shown.details, f"also: {others}" if others else "")))
-    keys = tuple(dict.fromkeys(d for f in bad for d in f.differences))
+    keys = next((f.differences for f in bad if f.differences), ())
     return Line(asset, interval, DIVERGENT if bad else MATCH, shown.left, shown.right, shown.difference, notes, keys)
 
 

@@ -173,9 +173,11 @@ class Reconciliation:
         found: dict[str, Finding] = {}
         published = self.publications(asset, intervals)
         unsound = self._unsound_inputs(asset, published)
-        for interval, publication in published.items():
-            if publication.location and self.measured(asset, [interval])[interval].trouble:
-                unsound[interval] = ("not compared: its file is not what was published", False)
+        for name in (asset, *self.companions(asset)):
+            for interval, publication in self.publications(name, intervals).items():
+                changed = self.measured(name, [interval])[interval].changes_since(publication)
+                if changed and (publication.location or name != asset):
+                    unsound[interval] = (f"not compared: {name} {interval} no longer holds what was published", False)
         judged = [i for i in intervals if i not in unsound]
         rows = self._query(asset, judged, identity.sql)
         for interval in intervals:

@@ -84,9 +84,13 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
             if obj is None and "contract" not in context.definition_metadata:
                 return
             self._table(context.asset_key)
-            if not intervals:
+            if not context.has_asset_partitions:
                 raise ContractError(
                     f"{context.asset_key.to_user_string()} has no partitions.", "Give it partitions_def=DAILY or WEEKLY."
+                )
+            if not intervals:
+                raise ContractError(
+                    f"The range asked of {context.asset_key.to_user_string()} is empty.", "Name its earlier end first."
                 )
             with told(lambda: speaker(context), intervals) as made:
                 if isinstance(obj, Capture):

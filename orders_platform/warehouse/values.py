@@ -8,6 +8,9 @@ import pyarrow as pa
 
 from orders_platform.warehouse.contract import ContractError, TableContract
 
+COLUMN_LINEAGE = "dagster/column_lineage"
+"""Where Dagster's UI looks for what each column is made of: in the newest materialization."""
+
 
 @dataclass(frozen=True)
 class Query:

@@ -49,7 +49,8 @@ def test_what_was_found_is_recorded_as_the_next_attempt_on_the_publication(publi
 
 def test_a_day_without_publication_is_missing_and_rows_there_are_counted(published: Workspace) -> None:  # noqa: F811
     published.tamper(
-        "insert into orders.fct_orders by name select * replace (date '2026-01-12' as order_date) from orders.fct_orders limit 2"
+        "insert into orders.fct_orders by name "
+        "select * replace (date '2026-01-12' as order_date) from orders.fct_orders limit 2"
     )
     lines = reconcile(published, "2026-01-12")
     assert {line.verdict for line in lines.values()} == {"missing"}
@@ -95,14 +96,14 @@ def test_the_live_source_is_compared_row_by_row_and_its_movement_refuses_nobody(
 
 def test_the_job_does_the_same_for_the_ui(published: Workspace) -> None:  # noqa: F811
     def run(first: str, last: str) -> object:
-        config = {"ops": {"reconcile": {"config": {"from": first, "to": last}}}}
+        config = {"ops": {"compare_tables": {"config": {"from": first, "to": last}}}}
         job = defs.resolve_job_def("reconcile")
         return job.execute_in_process(instance=published.instance, run_config=config, raise_on_error=False)
 
     assert run(WEEK[0], WEEK[6]).success  # type: ignore[attr-defined]
     published.tamper(f"update orders.fct_orders set country = 'XX' where order_id = '{DAY}-2'")
     result = run(DAY, DAY)
-    assert "1 of 7 do not match: fct_orders 2026-01-06 divergent" in failure_of(result, "reconcile")  # type: ignore[arg-type]
+    assert "1 of 7 do not match: fct_orders 2026-01-06 divergent" in failure_of(result, "compare_tables")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
