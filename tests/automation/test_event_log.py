@@ -1,0 +1,93 @@
+"""The event log: the stock one's files, with connections kept open."""
+
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from pathlib import Path
+
+import dagster as dg
+from dagster._core.storage.event_log import SqliteEventLogStorage
+
+from orders_platform.automation.event_log import KEPT, WorkspaceEventLog
+from tests.conftest import PROJECT, Workspace
+
+WRITER = """
+import os, sys, dagster as dg
+with dg.DagsterInstance.from_config(os.environ["DAGSTER_HOME"]) as instance:
+    for number in range(10_000):
+        instance.report_engine_event(f"event {number}", job_name="job", run_id=sys.argv[1])
+        print(number, flush=True)
+"""
+
+
+def stored(workspace: Workspace, run_id: str) -> list[str]:
+    """Messages as the stock storage reads them."""
+    storage = SqliteEventLogStorage(str(workspace.home / "dagster" / "history" / "runs"))
+    return [entry.message for entry in storage.get_logs_for_run(run_id)]
+
+
+def say(instance: dg.DagsterInstance, run_id: str, *texts: str) -> None:
+    for text in texts:
+        instance.report_engine_event(text, job_name="job", run_id=run_id)
+
+
+def test_the_workspace_uses_it_and_the_stock_storage_reads_what_it_stored(workspace: Workspace) -> None:
+    assert isinstance(workspace.instance.event_log_storage, WorkspaceEventLog)
+    workspace.put_days("2026-01-05")
+    result = workspace.materialize("2026-01-05")
+    assert result.success
+    mine = [entry.message for entry in workspace.instance.all_logs(result.run_id)]
+    assert stored(workspace, result.run_id) == mine
+    assert len(mine) > 20
+
+
+def test_killed_with_minus_nine_every_event_that_was_stored_is_there(workspace: Workspace) -> None:
+    run_id = str(uuid.uuid4())
+    command = [sys.executable, "-W", "ignore", "-c", WRITER, run_id]
+    with subprocess.Popen(command, cwd=PROJECT, env=workspace.environ, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = -1
+        while said < 40:
+            said = int(process.stdout.readline())
+        process.send_signal(signal.SIGKILL)
+        said = max([said, *(int(line) for line in process.stdout.read().split())])
+    assert process.returncode == -signal.SIGKILL
+    found = stored(workspace, run_id)
+    assert found[: said + 1] == [f"event {number}" for number in range(said + 1)]
+    say(workspace.instance, run_id, "after")
+    assert stored(workspace, run_id)[-1] == "after"
+
+
+def test_threads_share_it_and_nothing_is_lost(workspace: Workspace) -> None:
+    run_ids = [str(uuid.uuid4()) for _ in range(4)]
+
+    def work(run_id: str) -> None:
+        say(workspace.instance, run_id, *(f"event {number}" for number in range(25)))
+
+    threads = [threading.Thread(target=work, args=[run_id]) for run_id in run_ids]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [len(stored(workspace, run_id)) for run_id in run_ids] == [25] * 4
+
+
+def test_it_keeps_a_few_files_open_and_finds_the_others_again(workspace: Workspace) -> None:
+    run_ids = [str(uuid.uuid4()) for _ in range(KEPT + 3)]
+    for run_id in (*run_ids, *run_ids):
+        say(workspace.instance, run_id, "said")
+    assert {len(stored(workspace, run_id)) for run_id in run_ids} == {2}
+    opened = {str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.exists()}
+    runs = {name for name in opened if name.startswith(str(workspace.home)) and name.endswith(".db") and "history/runs" in name}
+    assert 1 <= len(runs) <= KEPT
+
+
+def test_a_run_whose_file_was_deleted_is_started_anew(workspace: Workspace) -> None:
+    run_id = str(uuid.uuid4())
+    say(workspace.instance, run_id, "before")
+    for file in (workspace.home / "dagster" / "history" / "runs").glob(f"{run_id}.db*"):
+        file.unlink()
+    say(workspace.instance, run_id, "after")
+    assert stored(workspace, run_id) == ["after"]
