@@ -29,6 +29,7 @@ COMMANDS = {
     "interventions": ("interventions", "interventions", "Everything a person did: who, when, why."),
     "audit": ("audit", "audit", "What needs a person: claims without data, holes, blocked and divergent intervals."),
     "explain": ("explain", "explain", "One interval: its inputs, what it replaced, who made it, what used it."),
+    "drill": ("drill", "drill", "Replay a failure on the usual build and on this platform, and compare the numbers."),
     "features": ("features", "features", "Write and verify training sets of customer_features."),
 }
 
