@@ -3,7 +3,6 @@
 Not here: sending (deliver.py, channels.py). Every change is one short transaction; none is open while something is sent.
 """
 
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,54 +10,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.pool import NullPool
 
+from orders_platform.delivery.schema import DELIVERIES, METADATA, TRANSITIONS, engine_of, lock
 from orders_platform.delivery.states import ACTIONS, Content, Delivery, NotPossible, State, key_of, next_revision
 from orders_platform.errors import OrdersError
 
-BUSY_SECONDS = 60
 SHOWN = 400
-LOCKS = 0x0DE1
-"""Upper half of our Postgres advisory lock numbers."""
-
-METADATA = sa.MetaData()
-DELIVERIES = sa.Table(
-    "deliveries",
-    METADATA,
-    sa.Column("idempotency_key", sa.String(200), primary_key=True),
-    sa.Column("export", sa.String(63), nullable=False),
-    sa.Column("week", sa.String(10), nullable=False),
-    sa.Column("revision", sa.Integer, nullable=False),
-    sa.Column("digest", sa.String(64), nullable=False),
-    sa.Column("location", sa.Text, nullable=False),
-    sa.Column("publication_id", sa.String(36), nullable=False),
-    sa.Column("state", sa.String(16), nullable=False),
-    sa.Column("supersedes", sa.String(200)),
-    sa.Column("channel", sa.Text),
-    sa.Column("contact", sa.Text),
-    sa.Column("attempts", sa.Integer, nullable=False),
-    sa.Column("may_be_received", sa.Boolean, nullable=False),
-    sa.Column("claim_id", sa.String(36)),
-    sa.Column("claimed_at", sa.DateTime),
-    sa.Column("lease_until", sa.DateTime),
-    sa.Column("delivered_at", sa.DateTime),
-    sa.Column("receipt", sa.JSON),
-    sa.Column("detail", sa.Text),
-    sa.Column("opened_at", sa.DateTime, nullable=False),
-    sa.Column("released_at", sa.DateTime),
-    sa.UniqueConstraint("export", "week", "revision"),
-)
-TRANSITIONS = sa.Table(
-    "transitions",
-    METADATA,
-    sa.Column("number", sa.Integer, primary_key=True, autoincrement=True),
-    sa.Column("idempotency_key", sa.String(200), sa.ForeignKey("deliveries.idempotency_key"), nullable=False, index=True),
-    sa.Column("state", sa.String(16), nullable=False),
-    sa.Column("attempt", sa.Integer, nullable=False),
-    sa.Column("who", sa.Text),
-    sa.Column("detail", sa.Text),
-    sa.Column("recorded_at", sa.DateTime, nullable=False),
-)
 
 
 class LedgerUnavailable(OrdersError):
@@ -107,13 +64,7 @@ class Ledger:
         self._prepared = False
         if self.url.get_backend_name() not in ("sqlite", "postgresql"):
             raise LedgerUnavailable(f"{self.url.get_backend_name()} cannot hold the ledger.", "Use SQLite or Postgres.")
-        is_sqlite = self.url.get_backend_name() == "sqlite"
-        # NullPool: a connection lives as long as one transaction, so forks and killed workers leave nothing behind.
-        options = {"timeout": BUSY_SECONDS} if is_sqlite else {}
-        self._engine = sa.create_engine(self.url, poolclass=NullPool, connect_args=options)
-        if is_sqlite:
-            sa.event.listen(self._engine, "connect", _set_up_sqlite)
-            sa.event.listen(self._engine, "begin", _begin_immediate)
+        self._engine = engine_of(self.url)
 
     # Reading
 
@@ -300,12 +251,12 @@ class Ledger:
         try:
             if not self._prepared:
                 with self._engine.begin() as con:
-                    _lock(con, "schema")
+                    lock(con, "schema")
                     METADATA.create_all(con)
                 self._prepared = True
             with self._engine.begin() as con:
                 if week:
-                    _lock(con, week)
+                    lock(con, week)
                 yield con
         except sa.exc.SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or error).splitlines()[0]
@@ -313,23 +264,6 @@ class Ledger:
                 f"The ledger {self.url.render_as_string(hide_password=True)} cannot be used: {reason}.",
                 "Check ORDERS_LEDGER_URL and that the database can be reached and written.",
             ) from None
-
-
-def _lock(con: sa.Connection, name: str) -> None:
-    if con.dialect.name == "postgresql":
-        con.execute(sa.select(sa.func.pg_advisory_xact_lock((LOCKS << 32) + zlib.crc32(name.encode()))))
-
-
-def _set_up_sqlite(connection: Any, _record: Any) -> None:
-    """Durable commits, readers beside a writer, and no implicit BEGIN of the driver's own."""
-    connection.isolation_level = None
-    connection.execute("pragma journal_mode = wal")
-    connection.execute("pragma synchronous = full")
-    connection.execute("pragma foreign_keys = on")
-
-
-def _begin_immediate(con: sa.Connection) -> None:
-    con.exec_driver_sql("begin immediate")
 
 
 def _history(con: sa.Connection, export: str, week: str) -> list[Delivery]:

@@ -47,7 +47,7 @@ def postgres() -> Iterator[str]:
         wait_for(port, server)
         yield f"postgresql+psycopg://orders@127.0.0.1:{port}/postgres"
     finally:
-        server.send_signal(signal.SIGINT)  # fast shutdown: does not wait for clients
+        server.send_signal(signal.SIGQUIT)  # at once: nothing of it is kept
         server.wait(30)
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -59,9 +59,9 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'ledger.db'}"
     url = sa.make_url(request.getfixturevalue("postgres"))
     name = f"ledger_{os.urandom(6).hex()}"
-    with sa.create_engine(url, isolation_level="AUTOCOMMIT").connect() as con:
-        con.execute(sa.text(f"create database {name}"))
-    return url.set(database=name).render_as_string(hide_password=False)
+    with sa.create_engine(url, poolclass=sa.NullPool).begin() as con:
+        con.execute(sa.schema.CreateSchema(name))
+    return url.update_query_dict({"options": f"-csearch_path={name}"}).render_as_string(hide_password=False)
 
 
 @pytest.fixture
