@@ -5,12 +5,15 @@ Not here: what is in it (landing.py, exports.py, delivery/). Nothing here overwr
 
 import hashlib
 import os
+import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from orders_platform.errors import OrdersError
+
+ABANDONED_SECONDS = 86_400
 
 
 class FileCorrupt(OrdersError):
@@ -19,8 +22,15 @@ class FileCorrupt(OrdersError):
 
 @contextmanager
 def part_of(folder: Path) -> Iterator[Path]:
-    """A hidden, not yet existing file in the folder (created if need be), removed at the end whatever happened."""
+    """A hidden, not yet existing file in the folder (created if need be), removed at the end whatever happened.
+
+    A process that is killed leaves its part behind; the next one that comes here a day later removes it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    for abandoned in folder.glob(".*.part"):
+        with suppress(FileNotFoundError):  # finished meanwhile
+            if time.time() - abandoned.stat().st_mtime > ABANDONED_SECONDS:
+                abandoned.unlink()
     part = folder / f".{uuid.uuid4().hex}.part"
     try:
         yield part

@@ -269,10 +269,9 @@ def require_active(instance: dg.DagsterInstance, run_id: str, asset: str) -> Non
         RunNotActive: It is not.
     """
     run = instance.get_run_by_id(run_id)
-    if run is not None and run.status != dg.DagsterRunStatus.STARTED:
-        raise RunNotActive(
-            f"Run {run_id} is {run.status.value}, so {asset} was not published.", "Launch a new run for these intervals."
-        )
+    if run is None or run.status != dg.DagsterRunStatus.STARTED:
+        state = run.status.value if run else "deleted"
+        raise RunNotActive(f"Run {run_id} is {state}, so {asset} was not published.", "Launch a new run for these intervals.")
 
 
 @contextmanager

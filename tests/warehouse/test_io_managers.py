@@ -14,7 +14,7 @@ from orders_platform.partitions import DAILY, PREVIOUS_DAY, WEEKLY
 from orders_platform.settings import settings
 from orders_platform.warehouse import publications
 from orders_platform.warehouse.contract import Column, TableContract
-from orders_platform.warehouse.io_managers import WarehouseIOManager
+from orders_platform.warehouse.io_managers import RunNotActive, WarehouseIOManager, require_active
 from orders_platform.warehouse.session import Warehouse
 from orders_platform.warehouse.values import Query, Slice, Tables
 from tests.conftest import Workspace, failure_of
@@ -266,6 +266,13 @@ def test_a_run_that_was_cancelled_while_it_worked_does_not_publish(workspace: Wo
 
     assert "is CANCELED, so cancelled was not published" in failure_of(run(workspace, cancelled), "cancelled")
     assert ("cancelled", DAYS[0]) not in workspace.current()
+
+
+def test_a_run_that_was_deleted_may_not_write(workspace: Workspace) -> None:
+    result = run(workspace, dated)
+    workspace.instance.delete_run(result.run_id)
+    with pytest.raises(RunNotActive, match=f"Run {result.run_id} is deleted, so dated was not published"):
+        require_active(workspace.instance, result.run_id, "dated")
 
 
 def returning(value: Any, **options: Any) -> Any:

@@ -1,5 +1,7 @@
 """Landed files: immutable, named by content, verified when read, and found wherever the workspace lies."""
 
+import os
+import time
 from pathlib import Path
 
 import duckdb
@@ -104,3 +106,13 @@ def test_neither_can_an_asset_or_an_interval(tmp_path: Path, asset: str, day: st
     with pytest.raises(OrdersError):
         land(tmp_path / "landing", asset, day, "order_date", [], SCHEMA)
     assert list(tmp_path.rglob("*")) == []
+
+
+def test_what_a_killed_landing_left_behind_is_removed_after_a_day_and_a_running_one_is_left_alone(tmp_path: Path) -> None:
+    folder = (tmp_path / landed(tmp_path, "a").location).parent
+    old, young = folder / ".old.part", folder / ".young.part"
+    for part in (old, young):
+        part.touch()
+    os.utime(old, (time.time() - 2 * 86_400,) * 2)
+    landed(tmp_path, "b")
+    assert (old.exists(), young.exists()) == (False, True)
