@@ -91,7 +91,10 @@ class Settings:
     start_date: date = setting("ORDERS_START_DATE", date(2026, 1, 5), date.fromisoformat, "first business day, a Monday")
     end_date: date | None = setting("ORDERS_END_DATE", None, date.fromisoformat, "last business day, a Sunday; open when unset")
     warehouse: str = setting(
-        "ORDERS_WAREHOUSE_URL", "", str, "a DuckDB file; default warehouse.duckdb under ORDERS_HOME", secret=True
+        "ORDERS_WAREHOUSE_URL", "", str, "a DuckDB file, or ducklake:postgres:…; default warehouse.duckdb under ORDERS_HOME", secret=True
+    )
+    lake_path: str = setting(
+        "ORDERS_LAKE_DATA_PATH", "", str, "folder or s3:// prefix of a DuckLake's files; default lake under ORDERS_HOME"
     )
     source: str = setting(
         "ORDERS_SOURCE_URL", "", str, "SQLAlchemy URL; default SQLite source.db under ORDERS_HOME", secret=True
@@ -173,6 +176,11 @@ class Settings:
     def warehouse_url(self) -> str:
         """Path of the DuckDB file, or the DuckLake URL."""
         return self.warehouse or str(self.home / "warehouse.duckdb")
+
+    @property
+    def lake_data_path(self) -> str:
+        """Folder or s3:// prefix of a DuckLake's Parquet files, ending in a slash."""
+        return (self.lake_path or str(self.home / "lake")).rstrip("/") + "/"
 
     @property
     def source_url(self) -> str:

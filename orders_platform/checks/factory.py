@@ -166,7 +166,7 @@ def judge_intervals(
     for check, by_interval in found.items():
         for interval, lines in by_interval.items():
             rows += verdicts.verdicts_of(published[interval], check, lines, blocking=check in BLOCKING)
-    with warehouse.write(f"run {run_id} judging {judge.asset}") as con:
+    with warehouse.write(f"run {run_id} judging {judge.asset}", [f"verdicts of {judge.asset}"]) as con:
         verdicts.record(con, rows, run_id)
     return published, found
 

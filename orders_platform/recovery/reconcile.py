@@ -107,7 +107,7 @@ class Reconciler:
                 # A source that moved is no fault of what was published from it: recorded, but it refuses nobody.
                 rows += verdicts.verdicts_of(publication, "source", [finding], blocking=False)
         if rows:
-            with self.warehouse.write(f"orders reconcile recording {asset}") as con:
+            with self.warehouse.write(f"orders reconcile recording {asset}", [f"verdicts of {asset}"]) as con:
                 verdicts.record(con, rows, self.run_id)
         lines = []
         for name in (asset, *look.companions(asset)):

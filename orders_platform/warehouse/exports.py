@@ -59,10 +59,11 @@ class FileExport:
         """
         self.fence()
         reader = f"{self.table} {describe(self.intervals)}"
-        read = resolve(con, self.inputs, (), reader)
-        gates.require_reconciled(con, read.values(), reader)
-        create_views(con, self.inputs, read, self.landing_root)
-        rows = con.sql(self.export.sql).to_arrow_table()
+        with publications.transaction(con):
+            read = resolve(con, self.inputs, (), reader)
+            gates.require_reconciled(con, read.values(), reader)
+            create_views(con, self.inputs, read, self.landing_root)
+            rows = con.sql(self.export.sql).to_arrow_table()
         with self._audited(rows) as (made, facts):
             return [
                 self._publish(con, interval, self._csv(made, interval), facts[interval], read) for interval in self.intervals

@@ -177,7 +177,7 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
             git_commit(),
             lambda: require_active(step.instance, step.run_id, table),
         )
-        with self.warehouse.write(f"run {step.run_id} publishing {table}") as con:
+        with self.warehouse.write(f"run {step.run_id} publishing {table}", [o.table for o in outputs]) as con:
             return swap.run(con)
 
     def _export(self, context: dg.OutputContext, export: Export, intervals: list[str]) -> list[Publication]:
@@ -196,7 +196,7 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
             git_commit(),
             lambda: require_active(step.instance, step.run_id, table),
         )
-        with self.warehouse.write(f"run {step.run_id} exporting {table}") as con:
+        with self.warehouse.write(f"run {step.run_id} exporting {table}", [table]) as con:
             return files.run(con)
 
     def _land(self, context: dg.OutputContext, capture: Capture, intervals: list[str], done: list[Publication]) -> None:
@@ -236,7 +236,7 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
                 sha256=file.sha256,
                 digest_columns=tuple(capture.schema.names),
             )
-            with self.warehouse.write(f"run {step.run_id} publishing {asset} {interval}") as con:
+            with self.warehouse.write(f"run {step.run_id} publishing {asset} {interval}", [asset]) as con:
                 done.append(publications.publish(con, made, lambda: require_active(step.instance, step.run_id, asset)))
         if failed:
             reason = next(iter(failed.values()))

@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -60,7 +60,20 @@ class Warehouse:
 
         Locks lie beside the file they guard, so that everybody who names that file takes the same ones.
         """
-        path = _file(url or settings.warehouse_url)
+        found = url or settings.warehouse_url
+        if found.startswith("ducklake:"):
+            from orders_platform.warehouse.lake import Lake
+
+            return Lake(
+                found,
+                settings.calendar,
+                settings.locks_root,
+                settings.lock_wait_seconds,
+                settings.threads,
+                settings.memory_limit,
+                data_path=settings.lake_data_path,
+            )
+        path = _file(found)
         return cls(
             str(path),
             settings.calendar,
@@ -91,8 +104,12 @@ class Warehouse:
             yield con
 
     @contextmanager
-    def write(self, holder: str) -> Iterator[Any]:
+    def write(self, holder: str, tables: Sequence[str] = ()) -> Iterator[Any]:
         """A connection that nobody else reads or writes beside; `holder` names its purpose to whoever waits.
+
+        Args:
+            holder: Shown to whoever waits.
+            tables: What is replaced; a file is claimed whole, DuckLake (lake.py) a table at a time.
 
         Raises:
             WarehouseBusy: It could not be had within the wait.
@@ -174,7 +191,7 @@ class Warehouse:
         con = self._connect(read_only=read_only)
         try:
             con.execute("set TimeZone = 'UTC'")
-            con.execute(f"set temp_directory = {literal(str(Path(self.url).resolve().parent / 'tmp'))}")
+            con.execute(f"set temp_directory = {literal(self._temp_directory())}")
             if self.threads:
                 con.execute(f"set threads = {self.threads:d}")
             if self.memory_limit:
@@ -182,6 +199,9 @@ class Warehouse:
             yield con
         finally:
             con.close()
+
+    def _temp_directory(self) -> str:
+        return str(Path(self.url).resolve().parent / "tmp")
 
     def _connect(self, *, read_only: bool) -> Any:
         """Connect; a foreign process (a DuckDB shell, a stock I/O manager) that holds the file is waited for, too."""

@@ -46,9 +46,9 @@ class Swap:
         started = time.monotonic()
         self.fence()
         written = {(output.table, interval) for output in self.outputs for interval in self.intervals}
-        read = resolve(con, self.inputs, written, f"{self.outputs[0].table} {describe(self.intervals)}")
-        verify_moved(self.inputs, read)
-        with publications.transaction(con):
+        with publications.transaction(con):  # the inputs too: on DuckLake others replace them beside us, and see one snapshot
+            read = resolve(con, self.inputs, written, f"{self.outputs[0].table} {describe(self.intervals)}")
+            verify_moved(self.inputs, read)
             made = self._write(con, read, started)
             self.fence()
         self._forget(con)

@@ -59,6 +59,8 @@ def ensure_table(con: Any, table: str, contract: TableContract) -> None:
         return
     if not present:
         con.execute(f"create table orders.{name} ({', '.join(f'{c} {t}' for c, t in wanted.items())})")
+        if one(con, "select type from duckdb_databases() where database_name = current_database()")[0] == "ducklake":
+            con.execute(f"alter table orders.{name} set partitioned by ({identifier(contract.partition)})")  # a swap replaces files
         publications.publish_view(con, name)
         return
     for column, kind in present.items():
