@@ -122,8 +122,8 @@ def run_checks(
         dg.Failure: Some interval failed a blocking check; every verdict has been recorded and shown by then.
     """
     step = context.op_execution_context
-    if partitions is None:
-        raise dg.Failure(f"{judge.asset} has no partitions to check.", allow_retries=False)
+    if partitions is None or not (step.has_partition_key or step.has_partition_key_range):
+        raise dg.Failure(f"The checks of {judge.asset} are asked for an interval; choose a partition.", allow_retries=False)
     intervals = list(partitions.get_partition_keys_in_range(step.partition_key_range))
     selected = sorted(key.name for key in context.selected_asset_check_keys)
     published, found = judge_intervals(context, judge, intervals, selected)

@@ -40,11 +40,11 @@ def watch_of(assets: Sequence[dg.AssetsDefinition], source: str) -> dg.AssetChec
     )  # fmt: skip
     def watch(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         resources: Any = context.op_execution_context.resources
-        with resources.io_manager.warehouse.read() as con:
-            found = findings(con, tables, datetime.now(UTC))
         selected = context.selected_asset_check_keys
-        # Counting all of the source is for the watch alone: a run that makes tables has read what it needs.
+        # Scanning whole tables and the whole source is for the watch alone, not for every run that makes a day.
         is_watch = not {node.name for node in context.job_def.nodes} & set(names)
+        with resources.io_manager.warehouse.read() as con:
+            found = findings(con, tables, datetime.now(UTC), scans=is_watch)
         for name in names:
             for check in (COVERED, FRESH):
                 key = dg.AssetCheckKey(dg.AssetKey(name), check)
@@ -58,17 +58,21 @@ def watch_of(assets: Sequence[dg.AssetsDefinition], source: str) -> dg.AssetChec
     return watch
 
 
-def findings(con: Any, tables: Mapping[str, Table], now: datetime) -> dict[tuple[str, str], list[Finding]]:
-    """(asset, check) -> findings, companions with their asset."""
+def findings(
+    con: Any, tables: Mapping[str, Table], now: datetime, *, scans: bool = True
+) -> dict[tuple[str, str], list[Finding]]:
+    """Findings by (asset, check), companions with their asset; without `scans` from the publications alone."""
     values = settings()
     wanted = coverage.expected(tables, values.calendar, now)
     published = coverage.published_pairs(con)
-    reaches = freshness.reaches(con, tables)
+    reaches = freshness.reaches(con, tables if scans else {})
     within = timedelta(hours=values.deadline_hours)
     found: dict[tuple[str, str], list[Finding]] = {}
     for name, table in tables.items():
         covered = found.setdefault((table.companion_of or name, COVERED), [])
-        covered += [coverage.coverage(table, wanted[name], published), coverage.ownership(con, name)]
+        covered.append(coverage.coverage(table, wanted[name], published))
+        if scans:
+            covered.append(coverage.ownership(con, name))
         if not table.companion_of:
             last = freshness.due(wanted[name], values.calendar, table.contract.step_days, now, within)
             reach = reaches.get(name, freshness.Reach())

@@ -179,13 +179,15 @@ class Reconciliation:
                 if changed and (publication.location or name != asset):
                     unsound[interval] = (f"not compared: {name} {interval} no longer holds what was published", False)
         judged = [i for i in intervals if i not in unsound]
-        rows = self._query(asset, judged, identity.sql)
+        compared: dict[str, list[Difference]] = {}
+        for day, item, left, right in self._query(asset, judged, identity.sql):
+            compared.setdefault(day, []).append(Difference(item, left, right))
         for interval in intervals:
             if interval in unsound:
                 reason, is_own = unsound[interval]
                 found[interval] = Finding(asset, interval, "identity", not is_own, details=reason)
                 continue
-            lines = [Difference(*row[1:]) for row in rows if row[0] == interval]
+            lines = compared.get(interval, [])
             bad = [line for line in lines if line.left != line.right]
             if not bad:
                 text = ", ".join(f"{line.item} {line.left}" for line in lines[:SUMMED]) or "0 rows"
