@@ -18,8 +18,9 @@ import pytest
 
 from orders_platform.drills.workspace import DAILY, Workspace, failure_of, opened
 from orders_platform.settings import PROJECT
+from tests.servers import postgres
 
-__all__ = ["DAILY", "PROJECT", "Workspace", "failure_of"]
+__all__ = ["DAILY", "PROJECT", "Workspace", "failure_of", "postgres"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -83,7 +83,3 @@ def main() -> None:
         if error.remedy:
             console.print(f"[bold]remedy:[/] {escape(error.remedy)}")
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

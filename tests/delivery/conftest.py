@@ -1,10 +1,6 @@
 """Partners and databases of the delivery tests: each a real server on loopback."""
 
 import os
-import shutil
-import signal
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,44 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from orders_platform.delivery.ledger import Ledger
-from tests.delivery.partners import S3Server, free_port, wait_for
-
-POSTGRES = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """URL of a real Postgres server on loopback; Debian's binaries, run as an ordinary user."""
-    if POSTGRES is None:
-        pytest.skip("Postgres is not installed: apt-get install postgresql")
-    folder = Path(tempfile.mkdtemp(prefix="orders-postgres-"))
-    user = "postgres" if os.geteuid() == 0 else None
-    if user:
-        shutil.chown(folder, user)
-    port = free_port()
-    made = [POSTGRES / "initdb", "-D", folder / "data", "-U", "orders", "-A", "trust", "-E", "UTF8", "--no-sync"]
-    subprocess.run(made, check=True, capture_output=True, user=user, cwd=folder)
-    started = [
-        POSTGRES / "postgres",
-        "-D",
-        folder / "data",
-        "-k",
-        folder,
-        "-h",
-        "127.0.0.1",
-        "-p",
-        str(port),
-        "-c",
-        "fsync=off",
-    ]
-    server = subprocess.Popen(started, user=user, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        wait_for(port, server)
-        yield f"postgresql+psycopg://orders@127.0.0.1:{port}/postgres"
-    finally:
-        server.send_signal(signal.SIGQUIT)  # at once: nothing of it is kept
-        server.wait(30)
-        shutil.rmtree(folder, ignore_errors=True)
+from tests.delivery.partners import S3Server
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

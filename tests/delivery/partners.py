@@ -5,11 +5,9 @@ import hashlib
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,27 +15,11 @@ from typing import Any
 
 from orders_platform.delivery.states import Content
 from orders_platform.drills.partner import SECRET, WebhookPartner
+from tests.servers import free_port, wait_for
 
 __all__ = ["SECRET", "WebhookPartner"]
 
 KEY = re.compile(r"(finance_export_\d{4}-\d\d-\d\d_r\d+_[0-9a-f]{64})\.csv")
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-def wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        assert process.poll() is None, "the server ended"
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise AssertionError("the server did not start")
 
 
 def content(digest: str = "a" * 64, week: str = "2026-01-05") -> Content:

@@ -67,8 +67,8 @@ def swap(
     return Swap(outputs, list(days), inputs, run_id, "code", CALENDAR, Path("landing"), **options)
 
 
-def publish(warehouse: Warehouse, made: Swap) -> list[Publication]:
-    with warehouse.write("a test") as con:
+def publish(warehouse: Warehouse, made: Swap, tables: Sequence[str] = ("sold",)) -> list[Publication]:
+    with warehouse.write("a test", tables) as con:
         return made.run(con)
 
 
@@ -90,7 +90,10 @@ def sound(warehouse: Warehouse) -> dict[tuple[str, str], str]:
     with warehouse.read() as con:
         published = current(con)
         tables = {
-            row[0] for row in con.execute("select table_name from duckdb_tables() where schema_name = 'orders'").fetchall()
+            row[0]
+            for row in con.execute(
+                "select table_name from duckdb_tables() where database_name = current_database() and schema_name = 'orders'"
+            ).fetchall()
         }
         assert {table for table, _ in published} <= tables
         for (table, day), (digest, publication) in published.items():
