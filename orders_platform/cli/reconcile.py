@@ -2,15 +2,20 @@
 
 import sys
 from collections import Counter
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.progress import Progress
 
-from orders_platform.calendar import parse_interval
+from orders_platform.calendar import describe, parse_interval
 from orders_platform.cli.output import console, interval_options, json_option, print_json, print_table
 from orders_platform.settings import settings
+
+if TYPE_CHECKING:
+    from orders_platform.recovery.reconcile import Line
 
 SHOWN = 40
 
@@ -33,6 +38,8 @@ def reconcile(interval: str | None, first: str | None, last: str | None, with_so
     """  # noqa: D301
     if interval and (first or last):
         raise click.UsageError("Name one INTERVAL or a range with --from and --to, not both.")
+    if first and last and last < first:
+        raise click.UsageError(f"--from {first} lies after --to {last}.")
     values = settings()
     now = datetime.now(UTC)
     for bound in filter(None, (interval, first, last)):
@@ -61,12 +68,22 @@ def reconcile(interval: str | None, first: str | None, last: str | None, with_so
         names = ("asset", "interval", "verdict", "left", "right", "difference", "details")
         print_json({**{n: getattr(x, n) for n in names}, "keys": [vars(key) for key in x.differences]} for x in lines)
     else:
-        if bad:
-            rows = [(x.asset, x.interval, x.verdict, x.left, x.right, x.difference, x.details) for x in bad[:SHOWN]]
-            print_table("Not matching", ("asset", "interval", "verdict", "should be", "is", "difference", "details"), rows)
-        if len(bad) > SHOWN:
-            console().print(f"… and {len(bad) - SHOWN} more: --json names all")
+        steps_of = {name: timedelta(days=table.contract.step_days) for name, table in reconciler.tables.items()}
+        print_lines(bad, steps_of)
         counts = Counter(line.verdict for line in lines)
         console().print(f"{days[0]} to {days[-1]}: " + ", ".join(f"{n} {verdict}" for verdict, n in counts.items()))
     if bad:
         sys.exit(1)
+
+
+def print_lines(lines: "Sequence[Line]", steps: Mapping[str, timedelta]) -> None:
+    """What does not match, equal lines of one table as one."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for x in lines:
+        alike.setdefault((x.asset, x.verdict, x.left, x.right, x.difference, x.details), []).append(x.interval)
+    rows = [(key[0], describe(intervals, steps[key[0]]), *key[1:]) for key, intervals in alike.items()]
+    if rows:
+        columns = ("asset", "interval", "verdict", "should be", "is", "difference", "details")
+        print_table("Not matching", columns, rows[:SHOWN])
+    if len(rows) > SHOWN:
+        console().print(f"… and {len(rows) - SHOWN} more: --json names all")

@@ -69,7 +69,8 @@ def _scan(
 ) -> dict[str, Measured]:
     table = publications[0].asset
     intervals = [p.interval for p in publications]
-    gone = [c for c in (*columns, PRODUCED_BY) if c not in columns_of(con, table)]
+    present = columns_of(con, table)
+    gone = [c for c in (*columns, PRODUCED_BY) if c not in present]
     if gone:
         return dict.fromkeys(intervals, Measured(trouble=f"orders.{table} has no {', '.join(gone)}"))
     measures = [m for m in contract.measures if m in columns]

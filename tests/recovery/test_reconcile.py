@@ -112,6 +112,7 @@ def test_the_job_does_the_same_for_the_ui(published: Workspace) -> None:  # noqa
         (("2026-01-50",), 1, "is not an interval"),
         (("2027-01-05",), 1, "outside the calendar"),
         ((DAY, "--from", DAY), 2, "not both"),
+        (("--from", WEEK[3], "--to", DAY), 2, "lies after"),
     ],
 )
 def test_what_cannot_be_reconciled_is_refused(workspace: Workspace, words: tuple[str, ...], code: int, message: str) -> None:
