@@ -98,19 +98,22 @@ def test_readers_do_not_wait_for_a_writer_and_see_one_snapshot(url: str, tmp_pat
         assert con.execute("select count(*) from orders.sold").fetchall() == [(6,)]
 
 
-def hold(home: Path, url: str, seconds: float) -> None:
+def hold(home: Path, url: str) -> None:
     with lake(home, url).write("a slow swap", ["sold"]):
-        time.sleep(seconds)
+        (home / "held").touch()
+        while not (home / "enough").exists():
+            time.sleep(0.05)
 
 
 def test_a_table_that_stays_claimed_is_given_up_naming_who_has_it_and_others_go_on(url: str, tmp_path: Path) -> None:
-    publish(lake(tmp_path, url), swap("sold", lines(DAYS[:1]), DAYS[:1]))
-    holder = PROCESSES.Process(target=hold, args=(tmp_path, url, 8))
+    holder = PROCESSES.Process(target=hold, args=(tmp_path, url))
     holder.start()
-    time.sleep(3)
-    publish(lake(tmp_path, url, 1), swap("bought", lines(DAYS[:1]), DAYS[:1]), ["bought"])
+    while not (tmp_path / "held").exists():
+        time.sleep(0.05)
+    publish(lake(tmp_path, url), swap("bought", lines(DAYS[:1]), DAYS[:1]), ["bought"])
     with pytest.raises(WarehouseBusy, match="a slow swap"), lake(tmp_path, url, 0.5).write("me", ["sold"]):
         pass
+    (tmp_path / "enough").touch()
     holder.join(30)
     assert holder.exitcode == 0
 
