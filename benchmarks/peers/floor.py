@@ -65,8 +65,9 @@ REASONS = {
         for what, condition in {
             "is missing or unreadable": "{0} is null",
             "is below zero": "{0} < 0",
-            "has more than two decimals": "contains(received.{0}, '.') "
-            "and length(rtrim(received.{0}, '0')) - instr(received.{0}, '.') > 2",
+            "has more than two decimals": "case when length(received.{0}) - instr(received.{0}, '.') = 2 then false "
+            "else contains(received.{0}, '.') and length(rtrim(received.{0}, '0 ')) - instr(received.{0}, '.') > 2 "
+            "or contains(received.{0}, 'e-') or contains(received.{0}, 'E-') end",
         }.items()
     },
 }

@@ -76,7 +76,9 @@ def _not_cents(column: str) -> str:
     """Whether a text amount has a digit that two decimals would lose; refused, because a cast would round it."""
     text = f"received.{column}"
     exponent = f"contains({text}, 'e-') or contains({text}, 'E-')"
-    return f"contains({text}, '.') and length(rtrim({text}, '0 ')) - instr({text}, '.') > 2 or {exponent}"
+    digits = f"contains({text}, '.') and length(rtrim({text}, '0 ')) - instr({text}, '.') > 2"
+    # Two characters after the point, as nearly every amount has, need no closer look (measured: a third of the query's time).
+    return f"case when length({text}) - instr({text}, '.') = 2 then false else {digits} or {exponent} end"
 
 
 # reason -> when it holds; exactly the rows with no reason are staged.
