@@ -15,11 +15,7 @@ from orders_platform.warehouse.values import COLUMN_LINEAGE, Slice, is_frame
 RETRY = dg.RetryPolicy(max_retries=2, delay=1.0, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
 """For a lock that stays taken or an input that moved; contract and input errors are raised as not retryable."""
 
-BACKFILL = (
-    dg.BackfillPolicy.multi_run(settings().intervals_per_run)
-    if settings().intervals_per_run
-    else dg.BackfillPolicy.single_run()
-)
+BACKFILL = dg.BackfillPolicy.single_run() if (_n := settings().intervals_per_run) is None else dg.BackfillPolicy.multi_run(_n)
 """One run a contiguous range, or ORDERS_INTERVALS_PER_RUN intervals a run."""
 
 

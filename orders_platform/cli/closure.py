@@ -39,7 +39,7 @@ def closure(
     orders closure fct_orders 2026-01-06
     orders closure raw_orders 2026-01-06...2026-01-08 --also stg_orders 2026-01-12 --json
     orders closure fct_orders 2026-01-06 --draw mermaid
-    """  # noqa: D301
+    """
     from orders_platform.recovery.closure import closure as reached
 
     with world() as found:

@@ -33,7 +33,7 @@ def deliveries() -> None:
     orders deliveries list
     orders deliveries show 2026-01-05
     orders deliveries approve 2026-01-05 --reason "late refunds, agreed with finance"
-    """  # noqa: D301
+    """
 
 
 def _ledger() -> "Ledger":

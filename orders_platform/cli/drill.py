@@ -34,7 +34,7 @@ def drill(names: tuple[str, ...], everything: bool, keep: bool, as_json: bool) -
     orders drill                                 the sixteen, and what happens in each
     orders drill retry-after-partial-write
     orders drill --all --json
-    """  # noqa: D301
+    """
     if names and everything:
         raise click.UsageError("Name drills or say --all, not both.")
     if not (names or everything):

@@ -21,7 +21,7 @@ def explain(asset: str, interval: str, as_json: bool) -> None:
 
     \b
     orders explain revenue_daily 2026-01-06
-    """  # noqa: D301
+    """
     from orders_platform.recovery.explain import explain as answer
     from orders_platform.warehouse import publications
 

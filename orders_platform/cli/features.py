@@ -24,7 +24,7 @@ def features() -> None:
 @click.option("--out", "file", metavar="FILE.parquet", required=True, type=click.Path(path_type=Path, dir_okay=False))
 @json_option
 def training_set(first: str, last: str, file: Path, as_json: bool) -> None:
-    r"""Write the features of a range to a new Parquet file, and beside it a manifest of the publications it was read from.
+    """Write the features of a range to a new Parquet file, and beside it a manifest of the publications it was read from.
 
     Refuses a range with a missing, held or stale day: a set is what it says, or it is not written. FILE.parquet.manifest.json
     holds the publication, digest, code version and inputs of every day, and the SHA-256 of the file.
@@ -59,7 +59,7 @@ def training_set(first: str, last: str, file: Path, as_json: bool) -> None:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @json_option
 def verify(file: Path, as_json: bool) -> None:
-    r"""Say whether any day that a training set was made of has changed since, and how.
+    """Say whether any day that a training set was made of has changed since, and how.
 
     Exit code 0 when every day still holds the content it was trained on, 1 when some day does not.
 

@@ -19,7 +19,7 @@ def interventions(kind: str, limit: int, as_json: bool) -> None:
     \b
     orders interventions
     orders interventions --kind mark --json
-    """  # noqa: D301
+    """
     from orders_platform.recovery.dagster_facts import by_hand
     from orders_platform.recovery.interventions import recorded
 

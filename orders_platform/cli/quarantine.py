@@ -14,7 +14,7 @@ def quarantine() -> None:
     orders quarantine add fct_orders 2026-01-06 --reason "currency looks wrong"
     orders quarantine list
     orders quarantine release fct_orders 2026-01-06 --reason "checked with the shop: it is right"
-    """  # noqa: D301
+    """
 
 
 @quarantine.command()

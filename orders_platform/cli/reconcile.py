@@ -35,7 +35,7 @@ def reconcile(interval: str | None, first: str | None, last: str | None, with_so
     orders reconcile 2026-01-06
     orders reconcile --from 2026-01-05 --to 2026-01-11 --json
     orders reconcile --source              also: did the source change since it was landed?
-    """  # noqa: D301
+    """
     if interval and (first or last):
         raise click.UsageError("Name one INTERVAL or a range with --from and --to, not both.")
     if first and last and last < first:

@@ -40,7 +40,7 @@ def repair(
     orders repair fct_orders 2026-01-06 --reason "bad discount, fixed in the code"
     orders repair raw_orders 2026-01-06...2026-01-09 --reason "the shop corrected its books"
     orders repair revenue_daily 2026-01-06 --recapture --dry-run
-    """  # noqa: D301
+    """
     from orders_platform.automation.repair import Request, carry_out, plan_of
     from orders_platform.checks.tables import tables_of
     from orders_platform.definitions import ASSETS

@@ -59,7 +59,7 @@ def _may_replace(yes: bool) -> None:
 @_yes
 @_json
 def init(yes: bool, as_json: bool) -> None:
-    r"""Load the committed sample: four ISO weeks from 2026-01-05, about 60 orders a day, with the mess of real sources.
+    """Load the committed sample: four ISO weeks from 2026-01-05, about 60 orders a day, with the mess of real sources.
 
     Does nothing when exactly these rows are there already. SQLite only.
 
@@ -92,7 +92,7 @@ def init(yes: bool, as_json: bool) -> None:
 @_yes
 @_json
 def generate(days: int, orders_per_day: int, seed: int, start: datetime | None, yes: bool, as_json: bool) -> None:
-    r"""Fill a source of any size: the same arguments make the same rows, on any machine.
+    """Fill a source of any size: the same arguments make the same rows, on any machine.
 
     About 1 % more rows are exact duplicates and 0.5 % later versions of an order. Replaces table orders in one
     transaction. SQLite gets text columns, any other database timestamps and numerics.
@@ -122,7 +122,7 @@ def _with_progress(dates: Iterable[date], orders: int, seed: int) -> Iterator[li
 @click.option("--strict", is_flag=True, help="Exit 1 when some row can never be selected, or when that cannot be known.")
 @_json
 def check(strict: bool, as_json: bool) -> None:
-    r"""Count the source rows that no interval selects: no date, an unreadable date, a date outside the calendar.
+    """Count the source rows that no interval selects: no date, an unreadable date, a date outside the calendar.
 
     Selected rows are counted with ORDERS_SOURCE_QUERY, all rows with ORDERS_SOURCE_TOTAL_QUERY (default: table orders, when
     the query is the default one).

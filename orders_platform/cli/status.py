@@ -27,7 +27,7 @@ def status(first: str | None, last: str | None, as_json: bool) -> None:
     \b
     orders status                          the whole calendar
     orders status --from 2026-01-12 --json one object an asset and interval
-    """  # noqa: D301
+    """
     rows = [row for row in states() if (first or "") <= row["interval"] <= (last or "9999-12-31")]
     for bound in filter(None, (first, last)):
         parse_interval(bound)
