@@ -139,7 +139,9 @@ def corrections_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult |
         found = corrections(world, reader_of(values), datetime.now(UTC))
     except OrdersError as error:
         return dg.SkipReason(f"The source could not be compared: {error}")
-    fresh = raise_alarms(world, found[: values.corrections_per_tick] if is_repairing else found, context.log)
+    with world.warehouse.read() as con:
+        unsaid = alarms.unsaid(con, found)
+    fresh = raise_alarms(world, unsaid[: values.corrections_per_tick] if is_repairing else unsaid, context.log)
     if not fresh:
         return dg.SkipReason(f"{len(found)} days have moved, and were said before." if found else "No day has moved.")
     requests = [

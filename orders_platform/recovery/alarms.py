@@ -103,10 +103,15 @@ def _sentence(text: str) -> str:
     return line if line.endswith((".", "!", "?", "…")) else f"{line}."
 
 
+def unsaid(con: Any, alarms: Iterable[Alarm]) -> list[Alarm]:
+    """Those that were not raised before."""
+    known = set(con.execute("select kind, key from platform.alarms").fetchall())
+    return [alarm for alarm in alarms if (alarm.kind, alarm.key) not in known]
+
+
 def record(con: Any, alarms: Iterable[Alarm]) -> list[Alarm]:
     """Append those that were not raised before; returns them."""
-    known = set(con.execute("select kind, key from platform.alarms").fetchall())
-    fresh = [alarm for alarm in alarms if (alarm.kind, alarm.key) not in known]
+    fresh = unsaid(con, alarms)
     for alarm in fresh:
         row = asdict(alarm)
         row["intervals"] = list(alarm.intervals)
