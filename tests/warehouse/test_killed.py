@@ -95,7 +95,7 @@ def test_killed_at_random_moments_of_a_large_swap_nothing_is_half(home: Path, tm
 
 @pytest.mark.proof
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
-@pytest.mark.parametrize("call", ["write", "pwrite64", "fdatasync", "unlink", "close"])
+@pytest.mark.parametrize("call", ["write", "pwrite64", "fsync,fdatasync", "unlink", "close"])
 def test_killed_at_any_system_call_that_touches_the_file_nothing_is_half(home: Path, call: str) -> None:
     old, new = sound(store(home)), replaced(home)
     program = f"import pathlib, tests.warehouse.killing as k; k.write_until(pathlib.Path('struck'), -1, {STRUCK}, '5')"
