@@ -1,6 +1,7 @@
 """finance_delivery: the week's file sent to the partner, once. Belongs here: the asset around delivery/. Nothing reads it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -14,7 +15,8 @@ from orders_platform.delivery.states import Delivery, State
 from orders_platform.errors import OrdersError
 from orders_platform.partitions import WEEKLY
 from orders_platform.settings import settings
-from orders_platform.warehouse.io_managers import require_active
+from orders_platform.warehouse.io_managers import marked, require_active
+from orders_platform.warehouse.publications import Pair
 from orders_platform.warehouse.session import Warehouse
 
 
@@ -33,7 +35,8 @@ def finance_delivery(context: dg.AssetExecutionContext) -> Iterator[dg.Materiali
     """
     for week in context.partition_keys:
         try:
-            delivery = send(week, lambda: require_active(context.instance, context.run.run_id, "finance_delivery"))
+            fence = partial(require_active, context.instance, context.run.run_id, "finance_delivery")
+            delivery = send(week, fence, partial(marked, context.instance))
             text = outcome(delivery)
         except OrdersError as error:
             metadata = {"remedy": error.remedy or "none"}
@@ -43,7 +46,11 @@ def finance_delivery(context: dg.AssetExecutionContext) -> Iterator[dg.Materiali
             yield dg.MaterializeResult(metadata=describe(delivery))
 
 
-def send(week: str, fence: Callable[[], None] = lambda: None) -> Delivery:
+def send(
+    week: str,
+    fence: Callable[[], None] = lambda: None,
+    marked: Callable[[Any, Iterable[Pair]], list[Pair]] = lambda con, pairs: [],
+) -> Delivery:
     """Deliver what is published of the week, if it is ready and the ledger lets us.
 
     Raises:
@@ -54,7 +61,7 @@ def send(week: str, fence: Callable[[], None] = lambda: None) -> Delivery:
     last = next(reversed(ledger.history(week)), None)
     with Warehouse.from_settings(values).read() as con:
         content = contents(con, [week]).get(week)
-        (ready,) = read_weeks(con, values.calendar, [week])
+        (ready,) = read_weeks(con, values.calendar, [week], marked)
     if content and last and last.digest == content.digest and last.state == State.DELIVERED:
         return last
     if content is None or ready.waits:

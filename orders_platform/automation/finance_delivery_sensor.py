@@ -6,6 +6,7 @@ Not here: the decision. No cursor and no run key: what was done is in the ledger
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import dagster as dg
 
@@ -15,6 +16,7 @@ from orders_platform.delivery.ledger import Ledger
 from orders_platform.delivery.readiness import Week, contents, read_weeks
 from orders_platform.delivery.states import Delivery
 from orders_platform.settings import settings
+from orders_platform.warehouse.io_managers import marked
 from orders_platform.warehouse.session import Warehouse
 
 TAG = "delivery_key"
@@ -48,7 +50,7 @@ def decision_now(instance: dg.DagsterInstance, now: datetime) -> Decision:
         built = contents(con, ended)
         keys = {week: pending(built.get(week), latest.get(week)) for week in ended}
         open_weeks = [week for week in ended if keys[week] or week not in built]
-        facts = {week.week: week for week in read_weeks(con, values.calendar, open_weeks)}
+        facts = {week.week: week for week in read_weeks(con, values.calendar, open_weeks, partial(marked, instance))}
     weeks = [facts.get(week) or Week(week, built.get(week)) for week in ended]
     naive = now.astimezone(UTC).replace(tzinfo=None)
     unfinished, failed = runs_of(instance, {k: latest.get(w) for w, k in keys.items() if k}, naive)

@@ -3,7 +3,7 @@
 Not here: what the ledger already knows about it (decide.py).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +37,20 @@ def contents(con: Any, weeks: Sequence[str]) -> dict[str, Content]:
     }
 
 
-def read_weeks(con: Any, calendar: Calendar, weeks: Sequence[str]) -> list[Week]:
-    """Each week with what it waits for: its days and its file published, current, reconciled, and nothing upstream held."""
+def read_weeks(
+    con: Any,
+    calendar: Calendar,
+    weeks: Sequence[str],
+    marked: Callable[[Any, Iterable[Pair]], list[Pair]] = lambda con, pairs: [],
+) -> list[Week]:
+    """Each week with what it waits for: its days and its file published, current, reconciled, and nothing upstream held.
+
+    Args:
+        con: A session of the warehouse.
+        calendar: The business calendar.
+        weeks: Mondays.
+        marked: Those of some pairs that Dagster claims to be materialized and nobody made.
+    """
     built = contents(con, weeks)
     days = {week: calendar.days_of(week) for week in weeks}
     pairs: list[Pair] = [(EXPORT, week) for week in weeks] + [(DAILY, day) for week in weeks for day in days[week]]
@@ -48,11 +60,13 @@ def read_weeks(con: Any, calendar: Calendar, weeks: Sequence[str]) -> list[Week]
     upstream = _upstream(con, current)
     above = publications.current(con, {pair for found in upstream.values() for pair in found})
     refused = gates.refusals(con, [*current.values(), *above.values()])
+    claimed = marked(con, {*pairs, *above})
     made = []
     for week in weeks:
         own = [(DAILY, day) for day in days[week]] + [(EXPORT, week)]
         around = sorted({pair for mine in own for pair in upstream.get(mine, {mine})})
         waits = [reason for pair, (reason, _) in sorted(refused.items()) if pair in around]
+        waits += [f"{' '.join(pair)} was marked as materialized, and not made since" for pair in claimed if pair in around]
         for asset, step in ((DAILY, DAY), (EXPORT, WEEK)):
             mine = [pair for pair in own if pair[0] == asset]
             for text, found in (

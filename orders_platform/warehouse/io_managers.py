@@ -3,7 +3,7 @@
 Not here: how a swap works (swap.py). The one place that asks Dagster's private asset layer, checked on 1.13.27.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
@@ -19,12 +19,12 @@ from orders_platform.calendar import describe
 from orders_platform.errors import OrdersError
 from orders_platform.lineage.emit import Step, told
 from orders_platform.settings import git_commit, settings
+from orders_platform.warehouse import gates, landing, publications
 from orders_platform.warehouse import inputs as swap_inputs
-from orders_platform.warehouse import landing, publications
 from orders_platform.warehouse.contract import ContractError, TableContract, identifier
 from orders_platform.warehouse.exports import FileExport
 from orders_platform.warehouse.inputs import Input
-from orders_platform.warehouse.publications import Publication
+from orders_platform.warehouse.publications import Pair, Publication
 from orders_platform.warehouse.session import Warehouse, WarehouseBusy
 from orders_platform.warehouse.swap import Swap
 from orders_platform.warehouse.tables import Output
@@ -183,12 +183,15 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
     def _export(self, context: dg.OutputContext, export: Export, intervals: list[str]) -> list[Publication]:
         step: Any = context.step_context
         table = context.asset_key.path[-1]
+        inputs = list(self._read.pop((step.run_id, step.step.key), {}).values())
+        with self.warehouse.read() as con:
+            require_made(step.instance, con, inputs, f"{table} {describe(intervals)}")
         files = FileExport(
             table,
             contract_of(context.definition_metadata, table),
             export,
             intervals,
-            list(self._read.pop((step.run_id, step.step.key), {}).values()),
+            inputs,
             step.run_id,
             str(context.definition_metadata.get("code_version", "")),
             settings().landing_root,
@@ -241,6 +244,39 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
         if failed:
             reason = next(iter(failed.values()))
             raise SomeFailed(f"{asset} {describe(list(failed))} could not be captured: {reason.message}", reason.remedy)
+
+
+def require_made(instance: dg.DagsterInstance, con: Any, inputs: Sequence[Input], reader: str) -> None:
+    """Refuse inputs that were marked as materialized and not made since: what leaves the house is made of what was made.
+
+    Raises:
+        InputRefused: Names the intervals and the command.
+    """
+    found = marked(instance, con, [(item.asset, i) for item in inputs for i in item.intervals])
+    if found:
+        days = [i for asset, i in found if asset == found[0][0]]
+        raise gates.InputRefused(
+            f"{reader} may not read {found[0][0]} {describe(days)}: marked as materialized, and not made since.",
+            f"orders repair {found[0][0]} {days[0]} --reason …",
+        )
+
+
+def marked(instance: dg.DagsterInstance, con: Any, pairs: Iterable[Pair]) -> list[Pair]:
+    """Those of the pairs whose newest materialization in Dagster was by nobody who published them."""
+    wanted: dict[str, set[str]] = {}
+    for asset, interval in pairs:
+        wanted.setdefault(asset, set()).add(interval)
+    found: list[Pair] = []
+    storage: Any = instance.event_log_storage
+    for asset, intervals in sorted(wanted.items()):
+        rows = con.execute('select "interval", run_id from platform.publications where asset = ?', [asset]).fetchall()
+        key, kind = dg.AssetKey(asset), dg.DagsterEventType.ASSET_MATERIALIZATION
+        newest = list(storage.get_latest_storage_id_by_partition(key, kind, intervals).values())
+        chosen = dg.AssetRecordsFilter(key, storage_ids=newest)
+        records = instance.fetch_materializations(chosen, limit=len(newest)).records if newest else []
+        made = set(rows)
+        found += sorted((asset, r.partition_key or "") for r in records if (r.partition_key, r.run_id) not in made)
+    return found
 
 
 def speaker(context: dg.OutputContext) -> Step:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import dagster as dg
 import pytest
 from dagster._core.definitions.reconstruct import ReconstructableRepository
 
+from orders_platform.automation.finance_delivery_sensor import decision_now
 from orders_platform.automation.repair import Request, carry_out, plan_of
 from orders_platform.checks.tables import tables_of
 from orders_platform.cli.setup import prepare
@@ -28,7 +30,7 @@ from orders_platform.recovery.repair import Outcome
 from orders_platform.settings import settings
 from orders_platform.warehouse.publications import Pair
 from orders_platform.warehouse.swap import Swap
-from tests.conftest import DAILY, PROJECT, Workspace
+from tests.conftest import DAILY, PROJECT, Workspace, failure_of
 
 DAYS = tuple(f"2026-01-{day:02d}" for day in range(5, 12))
 DAY = DAYS[2]
@@ -212,6 +214,20 @@ def test_marking_success_is_seen_named_and_cleared_only_by_making_it(built: Work
     assert found == {("claim without data", "revenue_daily", DAY), ("claim without data", "fct_orders", DAY)}
     assert repair(built, "fct_orders", DAY).is_good
     assert set(states(built).values()) - {"missing"} == {"current"}
+
+
+def test_what_is_marked_is_not_exported_and_not_sent(built: Workspace) -> None:
+    assert built.materialize(WEEK, assets=("finance_export",)).success
+    built.instance.report_runless_asset_event(dg.AssetMaterialization("revenue_daily", partition=DAY))
+    refused = failure_of(built.materialize(WEEK, assets=("finance_export",)), "finance_export")
+    assert f"may not read revenue_daily {DAY}: marked as materialized, and not made since" in refused
+    built.instance.report_runless_asset_event(dg.AssetMaterialization("raw_orders", partition=DAYS[3]))
+    waits = decision_now(built.instance, datetime(2026, 3, 1, tzinfo=UTC)).waiting[WEEK]
+    assert f"revenue_daily {DAY} was marked as materialized" in waits
+    assert f"raw_orders {DAYS[3]} was marked as materialized" in waits
+    unsent = failure_of(built.materialize(WEEK, assets=("finance_delivery",)), "finance_delivery")
+    assert f"revenue_daily {DAY} was marked as materialized, and not made since" in unsent
+    assert not (built.home / "outbox").exists()
 
 
 def test_recapture_lands_the_source_again_and_repairs_from_there(built: Workspace) -> None:
