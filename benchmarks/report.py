@@ -61,7 +61,8 @@ def targets(lines: Sequence[Line]) -> list[Target]:
         if step in memory:
             found.append(Target(f"memory, {memory[step].size}, {step}: peak", peak(memory[step]), 2048, "MiB"))
     if "landing" in memory:
-        ratio = memory["landing"].wall / memory["driver reads into nothing"].wall
+        landing = min(cost.facts["seconds"]["landing"] for cost in memory["landing"].costs)
+        ratio = landing / memory["driver reads into nothing"].wall
         found.append(Target("memory: landing, to the driver reading into nothing", ratio, 2.0))
     return found
 

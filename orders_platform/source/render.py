@@ -8,6 +8,7 @@ from functools import cache
 from types import NoneType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -83,7 +84,22 @@ def _rule(kind: Any) -> Callable[[Any], str]:
     return next((rule for kinds, rule in rules if issubclass(kind, kinds)), str)
 
 
+def _ascii(values: Sequence[Any]) -> pa.Array | None:
+    """Text of ASCII alone, without null, joined into one buffer: a third of the builder's time. None for anything else."""
+    try:
+        joined = "".join(values)
+    except TypeError:
+        return None
+    if not joined.isascii():
+        return None
+    ends = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, values), np.int32, len(values)), out=ends[1:])
+    return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(joined.encode()))
+
+
 def _column(values: Sequence[Any]) -> pa.Array:
+    if (texts := _ascii(values)) is not None:
+        return texts
     # Not pa.array: as fast, but it imports pandas, which costs a process 0.2 s.
     builder = pa.lib.StringBuilder()
     try:
