@@ -18,6 +18,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from orders_platform.calendar import Calendar
 from orders_platform.delivery.ledger import Ledger
 from orders_platform.recovery import states
 from orders_platform.recovery.closure import Graph, Node
@@ -61,17 +62,20 @@ SQL = {
 INPUTS = {"raw": (), "stg": ("raw",), "daily": ("stg",), "total": ("daily", "total"), "export": ("daily",)}
 
 
-def graph() -> Graph:
-    same = {i: (i,) for i in DAYS}
-    before = {i: DAYS[n - 1 : n] if n else () for n, i in enumerate(DAYS)}
-    nodes = {name: Node(name, DAYS, is_source=name == "raw") for name in ("raw", "stg", "daily", "total")}
-    nodes["export"] = Node("export", (WEEK,), 7)
+def graph(intervals: Sequence[str] = DAYS) -> Graph:
+    """Whole weeks of the five tables."""
+    weeks = {intervals[n]: tuple(intervals[n : n + 7]) for n in range(0, len(intervals), 7)}
+    same = {i: (i,) for i in intervals}
+    before = {i: tuple(intervals[n - 1 : n]) if n else () for n, i in enumerate(intervals)}
+    nodes = {name: Node(name, tuple(intervals), is_source=name == "raw") for name in ("raw", "stg", "daily", "total")}
+    nodes["export"] = Node("export", tuple(weeks), 7)
     needs = {("stg", "raw"): same, ("daily", "stg"): same, ("total", "daily"): same, ("total", "total"): before}
-    edges = {**needs, ("export", "daily"): {WEEK: DAYS}}
+    edges = {**needs, ("export", "daily"): weeks}
     return Graph(nodes, edges, frozenset(edges))
 
 
 GRAPH = graph()
+OPEN = Calendar(CALENDAR.start)
 
 
 @cache
@@ -129,7 +133,8 @@ class Made:
 class Model:
     """What should be true, written as plainly as it can be."""
 
-    source: dict[str, dict[str, str]] = field(default_factory=lambda: {day: {} for day in DAYS})
+    graph: Graph
+    source: dict[str, dict[str, str]]
     made: dict[Pair, list[Made]] = field(default_factory=dict)
     held: set[Pair] = field(default_factory=set)
     claims: dict[Pair, str] = field(default_factory=dict)
@@ -147,7 +152,7 @@ class Model:
         if asset == "total":
             day_before = [c for (a, _), c in read.items() if a == "total"]
             return sum(day_before, Decimal(0)) + (read["daily", interval] or 0)
-        return tuple((day, read["daily", day]) for day in DAYS if read["daily", day] is not None)
+        return tuple((day, amount) for (_, day), amount in sorted(read.items()) if amount is not None)
 
     def newest(self, pair: Pair) -> Made | None:
         return self.made.get(pair, [None])[-1]
@@ -155,16 +160,16 @@ class Model:
     def refuses(self, asset: str, intervals: Sequence[str]) -> bool:
         """An input outside the run is missing, held, or failed its check."""
         own = {(asset, i) for i in intervals}
-        parents = {p for pair in own for p in GRAPH.parents.get(pair, ())} - own
+        parents = {p for pair in own for p in self.graph.parents.get(pair, ())} - own
         return any(p in self.held or (now := self.newest(p)) is None or now.is_failing for p in parents)
 
     def make(self, asset: str, intervals: Sequence[str], run_id: str) -> None:
         for interval in intervals:
-            read = {p: self.made[p][-1].content for p in GRAPH.parents.get((asset, interval), ())}
+            read = {p: self.made[p][-1].content for p in self.graph.parents.get((asset, interval), ())}
             self.made.setdefault((asset, interval), []).append(Made(self.content(asset, interval, read), read, run_id))
 
     def is_held(self, pair: Pair) -> bool:
-        return pair in self.held or any(self.is_held(p) for p in GRAPH.parents.get(pair, ()))
+        return pair in self.held or any(self.is_held(p) for p in self.graph.parents.get(pair, ()))
 
     def state(self, pair: Pair) -> str:
         now = self.newest(pair)
@@ -178,18 +183,19 @@ class Model:
             return "missing"
         if any(self.made[p][-1].content != seen for p, seen in now.read.items()):
             return "stale"
-        return "current" if all(self.state(p) == "current" for p in GRAPH.parents.get(pair, ())) else "stale"
+        return "current" if all(self.state(p) == "current" for p in self.graph.parents.get(pair, ())) else "stale"
 
 
 class Platform:
     """The real parts, and the model that is told the same."""
 
-    def __init__(self) -> None:
+    def __init__(self, graph: Graph = GRAPH) -> None:
+        self.graph = graph
         self.root = root()
         self.base = duckdb.connect()
         self.base.execute("set TimeZone = 'UTC'; set threads = 1")
-        publications.prepare(self.base, CALENDAR)
-        self.model = Model()
+        publications.prepare(self.base, OPEN)
+        self.model = Model(graph, {day: {} for day in graph.nodes["raw"].intervals})
         self.clock = datetime(2026, 2, 1)
         self.ledger_file = self.root / f"{uuid.uuid4()}.db"
         self.ledger = Ledger(f"sqlite:///{self.ledger_file}", lambda: self.clock)
@@ -234,9 +240,9 @@ class Platform:
             return
         inputs = []
         for read in INPUTS[asset]:
-            needs = {i: GRAPH.needs[asset, read][i] for i in intervals}
+            needs = {i: self.graph.needs[asset, read][i] for i in intervals}
             inputs.append(Input(read, read, CONTRACTS[read].partition, needs))
-        Swap([Output(asset, CONTRACTS[asset], SQL[asset])], intervals, inputs, run_id, "v1", CALENDAR, self.root).run(con)
+        Swap([Output(asset, CONTRACTS[asset], SQL[asset])], intervals, inputs, run_id, "v1", OPEN, self.root).run(con)
 
     def _tell_model(self, asset: str, intervals: Sequence[str], run_id: str, error: str, *, is_faulty: bool) -> None:
         """All of a swap or nothing; without a fault, exactly when its inputs may be read."""
@@ -272,8 +278,8 @@ class Platform:
     # What is true
 
     def look(self) -> tuple[Facts, dict[Pair, State]]:
-        facts = states.read_facts(self.base, GRAPH, self.model.claims)
-        return facts, states.states(GRAPH, facts)
+        facts = states.read_facts(self.base, self.graph, self.model.claims)
+        return facts, states.states(self.graph, facts)
 
     def check(self) -> None:
         """Every invariant."""
@@ -316,3 +322,19 @@ class Platform:
             for interval, *row in self.base.execute(query).fetchall():
                 found.setdefault((asset, interval), []).append(tuple(row))
         return found
+
+
+class Launcher:
+    """Runs of a repair on the small platform."""
+
+    def __init__(self, there: Platform) -> None:
+        self.there = there
+        self.ids: set[str] = set()
+
+    def launch(self, asset: str, runs: Sequence[Sequence[str]]) -> list[Launched]:
+        made = [self.there.run(asset, run) for run in runs]
+        self.ids |= {item.run_id for item in made}
+        return made
+
+    def run_ids(self) -> set[str]:
+        return self.ids

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from orders_platform.recovery.interventions import holds, quarantine, record, release
-from orders_platform.recovery.repair import Launched, Repair, plan
+from orders_platform.recovery.repair import Repair, plan
 from orders_platform.warehouse.publications import Pair
-from tests.recovery.small_platform import DAYS, GRAPH, WEEK, Made, Platform
+from tests.recovery.small_platform import DAYS, GRAPH, WEEK, Launcher, Made, Platform
 
 ASSETS = ("raw", "stg", "daily", "total")
 AMOUNTS = ("10.00", "12.50", "0.01", "none")
@@ -137,22 +137,6 @@ class History(RuleBasedStateMachine):
         self.there.check()
 
 
-class Launcher:
-    """Runs of a repair on the small platform."""
-
-    def __init__(self, there: Platform) -> None:
-        self.there = there
-        self.ids: set[str] = set()
-
-    def launch(self, asset: str, runs: Sequence[Sequence[str]]) -> list[Launched]:
-        made = [self.there.run(asset, run) for run in runs]
-        self.ids |= {item.run_id for item in made}
-        return made
-
-    def run_ids(self) -> set[str]:
-        return self.ids
-
-
 def tell(count: int, steps: int = 12) -> None:
     """Run so many histories from a seed that is printed."""
     number = int(os.environ.get("HISTORY_SEED") or random.randrange(2**32))
@@ -172,7 +156,7 @@ def tell(count: int, steps: int = 12) -> None:
 
 
 def test_whatever_happens_in_whatever_order_states_and_rows_are_what_they_should_be() -> None:
-    tell(int(os.environ.get("HISTORIES") or 40))
+    tell(int(os.environ.get("HISTORIES") or 25))
 
 
 @pytest.mark.proof
