@@ -223,6 +223,7 @@ def consumers(con: Any, graph: Graph, seeds: Iterable[Pair]) -> list[Pair]:
         join platform.current_publications p on p.asset = r.input_asset and p."interval" = r.input_interval
         where p.digest = r.input_digest
     """).fetchall():
-        made_from.setdefault((input_asset, input_interval), []).append((asset, interval))
+        if asset in graph.nodes:  # a companion is used by whoever uses its asset
+            made_from.setdefault((graph.owner_of.get(input_asset, input_asset), input_interval), []).append((asset, interval))
     wanted = set(seeds)
     return [pair for pair in graph.sort(walk(made_from, wanted)) if pair not in wanted]
