@@ -87,10 +87,10 @@ def covered(days: Sequence[Day]) -> str:
     read = [day for day in days if day.is_readable]
     if not read:
         return "Covers no day that can be read."
-    times = sorted(day.published_at for day in read if day.published_at)
+    times = sorted({_at(day.published_at) for day in read if day.published_at})
     lacking = [day.interval for day in days if not day.is_readable]
-    text = f"Covers {describe([day.interval for day in read])}, published {_at(times[0])}"
-    text += f" to {_at(times[-1])}" if times[-1] != times[0] else ""
+    text = f"Covers {describe([day.interval for day in read])}, published {times[0]}"
+    text += f" to {times[-1]}" if len(times) > 1 else ""
     return text + " UTC." + (f" Without {describe(lacking)}." if lacking else "")
 
 

@@ -3,7 +3,10 @@
 import itertools
 from decimal import Decimal
 
+import pytest
+
 from tests.conftest import Workspace, failure_of
+from tests.scenarios.test_ui_backfill import BACKFILL, STATUS, ask, dagster_dev, until
 
 UPSTREAM = ("raw_orders", "stg_orders", "fct_orders", "revenue_daily")
 DAYS = ("2026-01-05", "2026-01-06", "2026-01-07", "2026-01-08")
@@ -44,3 +47,23 @@ def test_a_country_without_sales_keeps_its_balance(workspace: Workspace) -> None
     found = workspace.query("select order_date::varchar, country, revenue_to_date from published.revenue_to_date order by 1, 2")
     sold = Decimal("12.50")
     assert found == [(DAYS[0], "FR", sold), (DAYS[1], "FR", sold), (DAYS[1], "GB", sold)]
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("per_run", ["", "1"])
+def test_a_backfill_from_the_ui_goes_in_order_whatever_the_intervals_a_run(workspace: Workspace, per_run: str) -> None:
+    workspace.put_days(*DAYS)
+    assert workspace.materialize(DAYS[0], DAYS[-1], UPSTREAM).success
+    params = {"partitionNames": list(DAYS), "assetSelection": [{"path": ["revenue_to_date"]}], "allPartitions": False}
+    with dagster_dev(workspace, ORDERS_INTERVALS_PER_RUN=per_run) as url:
+        until(lambda: ask(url, "{ version }"))
+        answer = until(lambda: ask(url, BACKFILL, params={**params, "fromFailure": False})["launchPartitionBackfill"])
+        wanted = {"id": answer["backfillId"]}
+        ended = ("COMPLETED_SUCCESS", "COMPLETED_FAILED", "FAILED", "CANCELED")
+        status = until(lambda: (s := ask(url, STATUS, **wanted)["partitionBackfillOrError"]["status"]) in ended and s, 300)
+    assert status == "COMPLETED_SUCCESS"
+    runs = workspace.query(
+        "select \"interval\", run_id from platform.publications where asset = 'revenue_to_date' order by published_at"
+    )
+    assert [interval for interval, _ in runs] == list(DAYS)
+    assert len({run_id for _, run_id in runs}) == (len(DAYS) if per_run else 1)
