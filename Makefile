@@ -43,7 +43,7 @@ lint: setup
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 
-dev: setup  ## The Dagster UI on http://127.0.0.1:3000
+dev: setup  ## The Dagster UI on http://127.0.0.1:3000/asset-groups
 	$(BIN)/dagster dev --host 127.0.0.1
 
 proof: setup  ## The long versions of the kill, concurrency, history and delivery tests

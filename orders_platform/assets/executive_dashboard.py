@@ -73,10 +73,12 @@ def replace(file: Path, text: str) -> None:
 
 def describe(known: Facts, file: Path) -> dict[str, dg.MetadataValue]:
     """What the UI shows: the file, the counts of states, and the charts."""
-    charts = {f"revenue {currency}": svg for currency, svg in page.revenue_charts(known).items()}
+    shown = {}
+    for currency, svg in page.revenue_charts(known).items():
+        name, stacked = f"revenue {currency}", ", ".join(known.countries(currency))
+        shown[name] = dg.MetadataValue.md(f"![{name}]({_data(svg)})\n\nFrom the bottom up: {stacked}")
     if known.days:
-        charts["cancellations"] = page.cancellation_chart(known)
-    shown = {name: dg.MetadataValue.md(f"![{name}]({_data(svg)})") for name, svg in charts.items()}
+        shown["cancellations"] = dg.MetadataValue.md(f"![cancellations]({_data(page.cancellation_chart(known))})")
     counts = {f"days {s}": dg.MetadataValue.int(sum(d.state == s for d in known.days)) for s in page.MEANING}
     return {
         "page": dg.MetadataValue.path(str(file)),
