@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import duckdb
 import httpx
 from dagster_duckdb import DuckDBResource
 
@@ -110,8 +109,10 @@ class UsualBuild(Source):
 
     def query(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Rows of a statement."""
-        with duckdb.connect(str(self.file)) as con:
-            return con.execute(sql, list(parameters)).fetchall()
+        # The resource leaves its connection open when an asset fails; DuckDB refuses one of another configuration beside it.
+        with DuckDBResource(database=str(self.file)).get_connection() as con:
+            rows: list[tuple[Any, ...]] = con.execute(sql, list(parameters)).fetchall()
+            return rows
 
 
 @contextmanager
