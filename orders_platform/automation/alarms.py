@@ -59,7 +59,9 @@ def raise_alarms(world: World, found: Iterable[Alarm], log: Any) -> list[Alarm]:
     return fresh
 
 
+# A run of the command line or of a repair names no code location, so only a sensor of all locations is told of it (1.13.27).
 @dg.run_failure_sensor(
+    monitor_all_code_locations=True,
     minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Records what failed with everything downstream as it is then, and posts one message to ORDERS_ALERT_URL.",

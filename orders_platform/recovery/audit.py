@@ -170,7 +170,10 @@ def _missing(e: Evidence) -> Iterator[Finding]:
             step = f"--partition {span[0]}" if len(span) == 1 else f"--partition-range {_text(span)}"
             remedy = f"dagster asset materialize --select {asset} {step}"
             if waits:
-                remedy = _repair(waits[0][0], [waits[0][1]], "never made")
+                start = [
+                    block for name, found in _spans(e, due) if name == waits[0][0] for block in found if waits[0][1] in block
+                ]
+                remedy = _repair(waits[0][0], start[0] if start else [waits[0][1]], "never made")
             detail = f"{len(span)} never run, past the deadline of {e.deadline.total_seconds() / 3600:g} h{before}"
             yield Finding("late", asset, _text(span), detail, remedy)
 

@@ -226,13 +226,18 @@ class StepError:
 
 
 def failures(instance: dg.DagsterInstance, run_id: str, graph: Graph) -> dict[str, tuple[list[str], StepError]]:
-    """Asset -> the intervals that the run was to make of it, and the error of its step (or of its check's step)."""
+    """Asset -> the intervals that the run was to make of it, and the error of its step (or of its check's step).
+
+    Nothing for a range of a repair: the repair halves it until the interval at fault fails alone.
+    """
     run = instance.get_run_by_id(run_id)
     found: dict[str, tuple[list[str], StepError]] = {}
+    if run is None or (INTERVENTION_TAG in run.tags and FIRST_TAG in run.tags):
+        return found
     for record in instance.all_logs(run_id, of_type=dg.DagsterEventType.STEP_FAILURE):
         event: Any = record.dagster_event
         asset = event.step_key.removesuffix("_checks")
-        if asset in graph.nodes and run is not None:
+        if asset in graph.nodes:
             found[asset] = (_intervals(run.tags, graph.nodes[asset]), StepError(_text(event), event.step_key != asset))
     return found
 
