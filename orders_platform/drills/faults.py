@@ -17,6 +17,10 @@ FORK = multiprocessing.get_context("fork")
 PATIENCE_SECONDS = 60
 
 
+class NeverStruck(Exception):
+    """A fault that did not happen, so that the drill would show nothing."""
+
+
 class Connection:
     """A DuckDB connection that tells each statement before it runs."""
 
@@ -45,14 +49,18 @@ class Connection:
 
 @contextmanager
 def at_statement(begins: str, act: Callable[[], None], *times: int) -> Iterator[None]:
-    """Call `act` just before the statements of these numbers (1 is the first) among those that begin with this text."""
-    connect, count = duckdb.connect, 0
+    """Call `act` just before the statements of these numbers (1 is the first) among those that begin with this text.
+
+    Raises:
+        NeverStruck: There were fewer such statements.
+    """
+    connect, count, wanted = duckdb.connect, 0, times or (1,)
 
     def tell(sql: str) -> None:
         nonlocal count
         if " ".join(sql.split()).startswith(begins):
             count += 1
-            if count in (times or (1,)):
+            if count in wanted:
                 act()
 
     def connecting(*args: Any, **kwargs: Any) -> Any:
@@ -63,6 +71,8 @@ def at_statement(begins: str, act: Callable[[], None], *times: int) -> Iterator[
         yield
     finally:
         duckdb.connect = connect
+    if count < max(wanted):
+        raise NeverStruck(f"{count} statements began with {begins!r}, so the fault of number {max(wanted)} never struck.")
 
 
 def broken_disk() -> None:
@@ -70,15 +80,20 @@ def broken_disk() -> None:
     raise duckdb.IOException("IO Error: Could not write all bytes to file: disk I/O error")
 
 
-def killed_at(begins: str, work: Callable[[], object], number: int = 1) -> bool:
-    """Do the work in a process that is killed with -9 just before that statement; whether it was."""
+def killed_at(begins: str, work: Callable[[], object], number: int = 1) -> None:
+    """Do the work in a process that is killed with -9 just before that statement.
+
+    Raises:
+        NeverStruck: It ended by itself.
+    """
 
     def doomed() -> None:
         with at_statement(begins, lambda: os.kill(os.getpid(), signal.SIGKILL), number):
             work()
 
     (code,) = together(doomed)
-    return code == -signal.SIGKILL
+    if code != -signal.SIGKILL:
+        raise NeverStruck(f"The process was not killed before {begins!r}: it ended with {code}.")
 
 
 def together(*works: Callable[[], object]) -> list[int | None]:

@@ -41,8 +41,10 @@ def run(names: Sequence[str], timezone: str, *, keep: bool = False) -> Iterator[
     spawn = multiprocessing.get_context("spawn")
     try:
         with ProcessPoolExecutor(min(AT_ONCE, len(names)), spawn, isolate, (timezone, str(root / "log"))) as pool:
-            for done in as_completed([pool.submit(rehearse, name, root / name, keep) for name in names]):
-                yield done.result()
+            waiting = {pool.submit(rehearse, name, root / name, keep): name for name in names}
+            for done in as_completed(waiting):
+                died = done.exception()
+                yield Result(waiting[done], error=f"its process died: {died}") if died else done.result()
     finally:
         if not keep:
             shutil.rmtree(root, ignore_errors=True)

@@ -4,10 +4,12 @@ import json
 import shutil
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from orders_platform.drills import CATALOGUE
 from orders_platform.drills.drill import RULES, Result, Side
+from orders_platform.drills.faults import NeverStruck, at_statement, broken_disk, killed_at
 from orders_platform.drills.runner import drill_of
 from orders_platform.settings import PROJECT
 from tests.conftest import Workspace
@@ -89,3 +91,13 @@ def test_each_drill_names_a_rule_and_a_file_that_are_there(name: str) -> None:
     assert drill.rule in RULES
     assert (PROJECT / "orders_platform" / drill.file).is_file()
     assert drill.why.endswith(".")
+
+
+def test_a_fault_that_never_strikes_fails_the_drill_instead_of_showing_nothing() -> None:
+    with pytest.raises(NeverStruck), at_statement("insert into nothing", broken_disk):
+        duckdb.connect().execute("select 1")
+    with pytest.raises(NeverStruck, match="it ended with 1"):
+        killed_at("insert into nothing", lambda: duckdb.connect().execute("select 1"))
+    with pytest.raises(duckdb.IOException), at_statement("select 2", broken_disk):
+        duckdb.connect().execute("  select   2")
+    killed_at("select 2", lambda: duckdb.connect().execute("select 2"))
