@@ -39,7 +39,7 @@ def main(
       python -m benchmarks one-day
       python -m benchmarks range features --days 30 --orders 10000 --rounds 2
     """
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
 
     @contextmanager
     def busy(text: str) -> Iterator[None]:

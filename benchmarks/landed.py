@@ -28,7 +28,7 @@ placed as (
     select
         h, g,
         'L' || strftime($day::date, '%Y%m%d') || '-' || lpad(i::varchar, 7, '0') as order_id,
-        if(h % 100 < 8, null, 'C' || lpad((1 + floor($customers * pow((h >> 8) % 65536 / 65536.0, 3)))::bigint::varchar, 7, '0')) as customer_id,
+        1 + floor($customers * pow((h >> 8) % 65536 / 65536.0, 3)) as customer,
         $day::timestamp + to_seconds((i * 86400) // $orders) as placed_at,
         1 + ((h >> 24) % 7)::int as place,
         1 + ((h >> 30) % 20)::int as fate,
@@ -43,14 +43,17 @@ copied as (
 )
 select
     order_id,
-    customer_id,
+    if(h % 100 < 8, null, 'C' || lpad(customer::bigint::varchar, 7, '0')) as customer_id,
     strftime(placed_at, '%Y-%m-%d %H:%M:%S') as ordered_at,
     strftime(placed_at + to_seconds(60 + (h >> 40) % 169200 + if(is_later, 90000, 0)), '%Y-%m-%d %H:%M:%S') as updated_at,
     ['GB', 'DE', 'FR', 'ES', 'IE', 'US', 'SE'][place] as country,
     ['GBP', 'EUR', 'EUR', 'EUR', 'EUR', 'USD', 'SEK'][place] as currency,
-    if(is_later, 'refunded', ['placed', 'paid', 'paid', 'paid', 'shipped', 'shipped', 'shipped', 'shipped', 'shipped', 'delivered',
-        'delivered', 'delivered', 'delivered', 'delivered', 'delivered', 'delivered', 'delivered', 'delivered', 'cancelled',
-        'refunded'][fate]) as status,
+    if(
+        is_later,
+        'refunded',
+        ['placed', 'cancelled', 'refunded', 'paid', 'paid', 'paid', 'shipped', 'shipped', 'shipped', 'shipped', 'shipped',
+         'delivered', 'delivered', 'delivered', 'delivered', 'delivered', 'delivered', 'delivered', 'delivered', 'delivered'][fate]
+    ) as status,
     if((g >> 50) % 1000 = 0, 'n/a', printf('%d.%02d', gross // 100, gross % 100)) as gross_amount,
     printf('%d.%02d', discount // 100, discount % 100) as discount_amount
 from copied

@@ -20,7 +20,7 @@ from orders_platform.warehouse import landing  # noqa: E402
 from orders_platform.warehouse.session import Warehouse  # noqa: E402
 from orders_platform.warehouse.swap import Swap  # noqa: E402
 
-spent = {"swap": 0.0, "session": 0.0, "events": 0.0, "landing": 0.0}
+spent = {"swap": 0.0, "session": 0.0, "publishing": 0.0, "events": 0.0, "landing": 0.0}
 count = dict.fromkeys(spent, 0)
 
 
@@ -37,15 +37,19 @@ def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def session(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Times a write session from asking for the lock to the file being closed, checkpoint included."""
+    """Times a write session from asking for the lock to the file being closed, checkpoint included.
+
+    A session in which a swap ran counts as publishing, too: that is what the bare script is compared with.
+    """
 
     @contextmanager
     def wrapper(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        started = time.monotonic()
+        started, swaps = time.monotonic(), count["swap"]
         with function(*args, **kwargs) as con:
             yield con
-        spent["session"] += time.monotonic() - started
-        count["session"] += 1
+        for name in ("session", "publishing") if count["swap"] > swaps else ("session",):
+            spent[name] += time.monotonic() - started
+            count[name] += 1
 
     return wrapper
 

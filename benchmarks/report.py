@@ -127,12 +127,12 @@ def markdown(data: dict[str, Any]) -> str:
         out += [
             f"**{key[0]}, {key[1]}: {key[2]}**",
             "",
-            "| tool | whole process s | in sessions s | peak MiB |",
-            "|---|---|---|---|",
+            "| tool | whole process s | of it processor s | publishing s | peak MiB |",
+            "|---|---|---|---|---|",
         ]
         for m in sorted(rows, key=lambda m: m["wall_seconds"]):
-            inner = f"{m['session_seconds']:.2f}" if m["session_seconds"] is not None else ""
-            out.append(f"| {m['tool']} | {m['wall_seconds']:.2f} | {inner} | {m['peak_mib']} |")
+            inner = f"{m['publishing_seconds']:.2f}" if m["publishing_seconds"] is not None else ""
+            out.append(f"| {m['tool']} | {m['wall_seconds']:.2f} | {m['cpu_seconds']:.2f} | {inner} | {m['peak_mib']} |")
         out.append("")
     if data["dagster_events"]:
         out.append(

@@ -16,10 +16,10 @@ from dagster import (
     BackfillPolicy,
     DagsterInstance,
     DailyPartitionsDefinition,
+    TimeWindowPartitionMapping,
     asset,
     materialize,
 )
-from dagster import TimeWindowPartitionMapping
 from dagster_duckdb_pandas import DuckDBPandasIOManager
 
 WAREHOUSE, LANDING, FIRST, LAST, ASSETS, MODE = sys.argv[1:]
