@@ -95,6 +95,7 @@ class Reconciler:
             wanted = [i for i in intervals if i not in held]
             published = look.publications(asset, wanted)
             found = look.findings(asset, wanted)
+            standing = _standing(con, asset, published)
             orphans = {
                 (n, i): look.orphans(n, i) for n in (asset, *look.companions(asset)) for i in wanted if i not in published
             }
@@ -109,6 +110,8 @@ class Reconciler:
         if rows:
             with self.warehouse.write(f"orders reconcile recording {asset}", [f"verdicts of {asset}"]) as con:
                 verdicts.record(con, rows, self.run_id)
+        for interval, others in standing.items():
+            found[interval] = [*others, *found[interval]]
         lines = []
         for name in (asset, *look.companions(asset)):
             for interval in intervals:
@@ -174,6 +177,19 @@ def _changed(columns: Sequence[str], live: Sequence[Any] | None, landed: Sequenc
         return ("a row" if live else None), ("a row" if landed else None)
     moved = [(c, v, w) for c, v, w in zip(columns, live, landed, strict=True) if v != w]
     return ", ".join(f"{c} {v}" for c, v, _ in moved), ", ".join(f"{c} {w}" for c, _, w in moved)
+
+
+def _standing(con: Any, asset: str, published: Mapping[str, Publication]) -> dict[str, list[Finding]]:
+    """What another blocking check holds against these publications: equal to what was landed is not yet right."""
+    ids = {p.publication_id: interval for interval, p in published.items()}
+    found: dict[str, list[Finding]] = {}
+    for publication_id, check, left, right, details in con.execute(
+        "select publication_id, check_name, left_value, right_value, details from platform.failing where check_name <> 'reconciles'"
+    ).fetchall():
+        if interval := ids.get(str(publication_id)):
+            finding = Finding(asset, interval, check, False, left, right, details=f"failed its check {check}: {details or ''}")
+            found.setdefault(interval, []).append(finding)
+    return found
 
 
 def _held(con: Any, asset: str) -> list[tuple[str, str, str]]:

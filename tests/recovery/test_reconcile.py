@@ -47,6 +47,18 @@ def test_what_was_found_is_recorded_as_the_next_attempt_on_the_publication(publi
     assert published.query('select asset, "interval" from platform.failing') == [("fct_orders", DAY)]
 
 
+def test_a_day_that_another_blocking_check_refused_does_not_match(workspace: Workspace) -> None:
+    workspace.put_days("2026-01-05")
+    assert workspace.materialize("2026-01-05").success
+    workspace.sql_source("delete from orders")
+    assert not workspace.materialize("2026-01-05", assets=("raw_orders",)).success
+    run = workspace.run("orders", "reconcile", "2026-01-05", "--json")
+    assert run.returncode == 1
+    line = next(row for row in json.loads(run.stdout) if row["asset"] == "raw_orders")
+    assert line["verdict"] == "divergent"
+    assert "failed its check arrived" in line["details"]
+
+
 def test_a_day_without_publication_is_missing_and_rows_there_are_counted(published: Workspace) -> None:  # noqa: F811
     published.tamper(
         "insert into orders.fct_orders by name "
