@@ -46,8 +46,11 @@ lint: setup
 dev: setup  ## The Dagster UI on http://127.0.0.1:3000/asset-groups
 	$(BIN)/dagster dev --host 127.0.0.1
 
-proof: setup  ## The long versions of the kill, concurrency, history and delivery tests
-	ORDERS_PROOF=1 $(PYTEST) -m proof -rP
+proof: setup  ## The long versions of the kill, concurrency, history and delivery tests (about an hour)
+	ORDERS_PROOF=1 $(PYTEST) -rP -s tests/warehouse tests/delivery tests/recovery tests/scenarios tests/drills tests/assets
+
+bench: setup  ## Ours beside a bare script, dbt, SQLMesh and stock Dagster (see docs/performance.md)
+	$(BIN)/python -m benchmarks $(BENCH)
 
 clean:  ## Remove what was generated, not what was committed
 	rm -rf .venv .env $(filter-out $(ORDERS_HOME)/sample,$(wildcard $(ORDERS_HOME)/*))

@@ -64,6 +64,10 @@ def postgres() -> Iterator[str]:
     server = subprocess.Popen(started, user=user, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for(port, server)
+        ready = [POSTGRES / "pg_isready", "-h", "127.0.0.1", "-p", str(port)]
+        while subprocess.run(ready, capture_output=True, check=False).returncode != 0:
+            assert server.poll() is None, "the server ended"
+            time.sleep(0.05)
         yield f"postgresql+psycopg://orders@127.0.0.1:{port}/postgres"
     finally:
         server.send_signal(signal.SIGINT)  # fast shutdown: does not wait for clients

@@ -6,12 +6,14 @@ Data: UCI Online Retail, read from a folder beside the project (ORDERS_TEST_DATA
 import os
 import sqlite3
 from collections import defaultdict
+from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from orders_platform.calendar import Calendar
 from tests.conftest import DAILY, PROJECT, Workspace
 
 DATA = Path(os.environ.get("ORDERS_TEST_DATA", PROJECT.parent / "shared" / "data")) / "online_retail.parquet"
@@ -85,7 +87,10 @@ def test_a_year_of_a_real_shop_reconciles_to_the_penny(workspace: Workspace, tmp
     lines = load_source(tmp_path / "retail.db")
     trading = {line[2][:10] for line in lines}
     assert len(trading) == 305
+    calendar = Calendar(date(2010, 11, 29), date(2011, 12, 11), "Europe/London")
+    closed = [day for day in calendar.days(datetime(2012, 1, 1, tzinfo=UTC)) if day not in trading]
     environ = {
+        "ORDERS_CLOSED_DAYS": ",".join(closed),
         "ORDERS_HOME": str(tmp_path / "retail"),
         "DAGSTER_HOME": str(tmp_path / "retail" / "dagster"),
         "ORDERS_START_DATE": "2010-11-29",
