@@ -12,6 +12,10 @@ from typing import Any
 
 STARTED = time.monotonic()
 
+from orders_platform.dagster_module import collect_rarely  # noqa: E402
+
+collect_rarely(["dagster"])  # as the .pth file does for the command of that name
+
 from dagster import DagsterInstance  # noqa: E402
 from dagster._cli import main  # noqa: E402
 

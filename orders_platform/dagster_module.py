@@ -1,14 +1,16 @@
-"""`dagster asset …` without -m. Belongs here: naming our module to the Dagster CLI, from a .pth file that `orders setup` writes.
+"""The start of our programs. Belongs here: what a .pth file that `orders setup` writes does to Dagster's commands.
 
 `dagster dev` and `dg` read pyproject.toml; `dagster asset materialize` (1.13) reads only -m or DAGSTER_MODULE_NAME.
 """
 
+import gc
 import os
 import sys
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 
 MODULE = "orders_platform.definitions"
+PROGRAMS = ("dagster", "dagster-daemon", "dagster-webserver", "dg", "orders")
 POINTERS = ("-m", "-f", "-a", "-w", "--module-name", "--python-file", "--package-name", "--workspace", "--grpc")
 
 
@@ -27,4 +29,21 @@ def name_module(argv: Sequence[str], environ: MutableMapping[str, str], folder: 
     environ.setdefault("DAGSTER_MODULE_NAME", MODULE)
 
 
+def collect_rarely(argv: Sequence[str]) -> None:
+    """Let Python look for garbage less often in the programs of this environment that import Dagster.
+
+    Importing Dagster makes half a million objects that all stay. Measured, `dagster asset materialize` of one day: 2.6 s of
+    processor time with Python's own threshold of 700, 2.25 s with this one.
+
+    >>> before = gc.get_threshold()
+    >>> collect_rarely(["/usr/bin/ls"]), gc.get_threshold() == before
+    (None, True)
+    >>> collect_rarely([".venv/bin/dagster"]), gc.get_threshold()[0], gc.set_threshold(*before)
+    (None, 50000, None)
+    """
+    if argv and Path(argv[0]).name in PROGRAMS:
+        gc.set_threshold(50_000, 20, 20)
+
+
+collect_rarely(getattr(sys, "argv", []))
 name_module(getattr(sys, "argv", []), os.environ, Path.cwd())
