@@ -11,7 +11,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-import requests
 
 from orders_platform.lineage import emit
 from orders_platform.settings import settings
@@ -164,16 +163,11 @@ def test_a_file_transport_is_enough(workspace: Workspace) -> None:
 
 
 def published_schema(url: str) -> Any:
-    """The JSON schema an event names: from the folder OPENLINEAGE_SPEC, or from where it is published."""
+    """The JSON schema an event names, from the folder OPENLINEAGE_SPEC: tests ask nothing of the network."""
     local = SPEC / url.split("/spec/")[1]
-    if local.is_file():
-        return json.loads(local.read_text())
-    try:
-        answer = requests.get(url, timeout=5)
-        answer.raise_for_status()
-    except requests.RequestException:
-        pytest.skip(f"{url} is neither in {SPEC} (OPENLINEAGE_SPEC) nor to be had from here")
-    return answer.json()
+    if not local.is_file():
+        pytest.skip(f"{url} is not in {SPEC}; set OPENLINEAGE_SPEC to a folder of the published schemas")
+    return json.loads(local.read_text())
 
 
 def test_events_are_valid_under_the_published_schema(workspace: Workspace, receiver: Receiver) -> None:
