@@ -64,7 +64,7 @@ class WorkspaceEventLog(SqliteEventLogStorage):
         if engine is None:
             arguments = {"timeout": SQLITE_BUSY_TIMEOUT_SECONDS, "check_same_thread": False}
             engine = create_engine(self.conn_string_for_shard(shard), poolclass=StaticPool, connect_args=arguments)
-            event.listen(engine, "connect", lambda connection, _: connection.execute("pragma synchronous = normal"))
+            event.listen(engine, "connect", _configure)
         self._engines[shard] = engine
         while len(self._engines) > KEPT:
             self._engines.pop(next(iter(self._engines))).dispose()
@@ -76,3 +76,8 @@ class WorkspaceEventLog(SqliteEventLogStorage):
         with self._db_lock:
             while self._engines:
                 self._engines.popitem()[1].dispose()
+
+
+def _configure(connection: Any, _: Any) -> None:
+    connection.execute("pragma journal_mode = wal")  # as stock, but before the tables of a new run are made: 40 fsyncs fewer
+    connection.execute("pragma synchronous = normal")
