@@ -27,8 +27,19 @@ PEERS = ("floor", "dbt", "sqlmesh", "stock")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=WORK / "results", help="Folder of the results."
 )
+@click.option(
+    "--doc", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Also put the tables into this document."
+)
 def main(
-    scenarios: tuple[str, ...], days: int, orders: int, rounds: int, history: int, large: int, slow: bool, out: Path
+    scenarios: tuple[str, ...],
+    days: int,
+    orders: int,
+    rounds: int,
+    history: int,
+    large: int,
+    slow: bool,
+    out: Path,
+    doc: Path | None,
 ) -> None:
     r"""Measure this pipeline beside a bare DuckDB script, dbt, SQLMesh and stock Dagster, on the same landed files.
 
@@ -59,6 +70,8 @@ def main(
     except (CommandFailed, Disagreement) as error:
         raise click.ClickException(str(error)) from error
     click.echo(text.read_text())
+    if doc:
+        report.write_into(doc, text.read_text())
     sys.exit(0 if all(target.holds for target in report.targets(bench.lines)) else 1)
 
 

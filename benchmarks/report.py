@@ -140,3 +140,19 @@ def markdown(data: dict[str, Any]) -> str:
             f"({data['dagster_events']['events']:,} events)."
         )
     return "\n".join(out) + "\n"
+
+
+MARKS = ("<!-- results: written by python -m benchmarks --doc -->", "<!-- end of results -->")
+
+
+def write_into(document: Path, text: str) -> None:
+    """Replace what stands between the marks of the document.
+
+    Raises:
+        ValueError: The document has no marks.
+    """
+    before, _, rest = document.read_text().partition(MARKS[0])
+    _, found, after = rest.partition(MARKS[1])
+    if not found:
+        raise ValueError(f"{document} lacks the line {MARKS[0]} or {MARKS[1]}")
+    document.write_text(f"{before}{MARKS[0]}\n{text.strip()}\n{MARKS[1]}{after}")
