@@ -91,7 +91,11 @@ class Settings:
     start_date: date = setting("ORDERS_START_DATE", date(2026, 1, 5), date.fromisoformat, "first business day, a Monday")
     end_date: date | None = setting("ORDERS_END_DATE", None, date.fromisoformat, "last business day, a Sunday; open when unset")
     warehouse: str = setting(
-        "ORDERS_WAREHOUSE_URL", "", str, "a DuckDB file, or ducklake:postgres:…; default warehouse.duckdb under ORDERS_HOME", secret=True
+        "ORDERS_WAREHOUSE_URL",
+        "",
+        str,
+        "a DuckDB file, or ducklake:postgres:…; default warehouse.duckdb under ORDERS_HOME",
+        secret=True,
     )
     lake_path: str = setting(
         "ORDERS_LAKE_DATA_PATH", "", str, "folder or s3:// prefix of a DuckLake's files; default lake under ORDERS_HOME"

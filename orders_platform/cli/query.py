@@ -29,7 +29,9 @@ def query(sql: str, limit: int, as_json: bool) -> None:
             columns = [column[0] for column in result.description or ()]
             rows = result.fetchmany(limit + 1)
         except duckdb.Error as error:
-            raise OrdersError(f"The query failed: {str(error).splitlines()[0]}", 'Tables: orders query "show all tables"') from error
+            raise OrdersError(
+                f"The query failed: {str(error).splitlines()[0]}", 'Tables: orders query "show all tables"'
+            ) from error
     if as_json:
         print_json(dict(zip(columns, row, strict=True)) for row in rows[:limit])
     else:

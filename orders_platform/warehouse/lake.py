@@ -118,7 +118,8 @@ class Lake(Warehouse):
                 return self._connect(read_only=False)
             # The text may hold the connection string, so neither it nor its cause is shown.
             raise LakeUnavailable(
-                f"The warehouse cannot be attached ({type(error).__name__}).", "See ORDERS_WAREHOUSE_URL and ORDERS_LAKE_DATA_PATH."
+                f"The warehouse cannot be attached ({type(error).__name__}).",
+                "See ORDERS_WAREHOUSE_URL and ORDERS_LAKE_DATA_PATH.",
             ) from None
         return con
 
