@@ -137,9 +137,9 @@ class History(RuleBasedStateMachine):
         self.there.check()
 
 
-def tell(count: int, steps: int = 12) -> None:
+def tell(count: int, steps: int = 12, add: int = 0) -> None:
     """Run so many histories from a seed that is printed."""
-    number = int(os.environ.get("HISTORY_SEED") or random.randrange(2**32))
+    number = int(os.environ.get("HISTORY_SEED") or random.randrange(2**32)) + add
     print(f"HISTORY_SEED={number}: {count} histories of up to {steps} steps")
     History.count = 0
     options: dict[str, Any] = {
@@ -160,5 +160,7 @@ def test_whatever_happens_in_whatever_order_states_and_rows_are_what_they_should
 
 
 @pytest.mark.proof
-def test_two_thousand_histories() -> None:
-    tell(max(2000, int(os.environ.get("HISTORIES") or 0)))
+@pytest.mark.parametrize("part", range(8))
+def test_two_thousand_histories(part: int) -> None:
+    """In parts, so that they share the cores."""
+    tell(max(250, int(os.environ.get("HISTORIES") or 0)), add=part)
