@@ -13,9 +13,6 @@ import pyarrow as pa
 from orders_platform.recovery.closure import Graph, walk
 from orders_platform.warehouse.publications import Pair
 
-STATES = ("held", "divergent", "claimed", "missing", "stale", "current")
-"""By precedence: a pair is in the first state that holds for it."""
-
 BY_HAND = ""
 """Run id of a claim that no run made: a partition marked as materialized."""
 

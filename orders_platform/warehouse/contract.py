@@ -31,7 +31,8 @@ class ContractViolation(OrdersError):
         good: Intervals of the same swap that are fine.
     """
 
-    def __init__(self, table: str, findings: Mapping[str, list[str]], good: list[str], step_days: int = 1) -> None:
+    def __init__(self, table: str, findings: Mapping[str, list[str]], intervals: Sequence[str], step_days: int = 1) -> None:
+        good = [] if "" in findings else [interval for interval in intervals if interval not in findings]
         shown = "; ".join(f"{interval or 'rows'}: {', '.join(texts)}" for interval, texts in sorted(findings.items())[:20])
         fine = (
             f"These intervals are fine and can run on their own: {describe(good, timedelta(days=step_days))}. " if good else ""
@@ -187,6 +188,11 @@ class TableContract:
     def fingerprint(self) -> str:
         """The contract as text that is equal exactly when the contract is."""
         return json.dumps(asdict(self), default=str, sort_keys=True)
+
+    @property
+    def row_key(self) -> str:
+        """Partition and key columns as SQL: what tells rows of the table apart, and orders them."""
+        return ", ".join(identifier(c) for c in dict.fromkeys((self.partition, *self.key)))
 
     @property
     def has_amounts(self) -> bool:

@@ -20,8 +20,8 @@ from orders_platform.calendar import describe, parse_interval
 from orders_platform.warehouse import gates, publications
 from orders_platform.warehouse.contract import PRODUCED_BY, ContractViolation, TableContract, identifier, in_intervals
 from orders_platform.warehouse.files import FileCorrupt, sha256_of, write_once
-from orders_platform.warehouse.inputs import Input, create_views, resolve
-from orders_platform.warehouse.publications import Pair, Publication, Read
+from orders_platform.warehouse.inputs import Input, create_views, reads_of, resolve
+from orders_platform.warehouse.publications import Pair, Publication
 from orders_platform.warehouse.tables import Output, measure, replace_rows
 from orders_platform.warehouse.values import Export
 
@@ -81,18 +81,16 @@ class FileExport:
             inserted = replace_rows(made, output, self.intervals, ids)
             facts, wrong = measure(made, output, self.intervals, inserted)
             if wrong:
-                good = [i for i in self.intervals if i not in wrong] if "" not in wrong else []
-                raise ContractViolation(self.table, wrong, good, self.contract.step_days)
+                raise ContractViolation(self.table, wrong, self.intervals, self.contract.step_days)
             yield made, facts
         finally:
             made.close()
 
     def _csv(self, made: Any, interval: str) -> bytes:
         partition = self.contract.partition
-        order = ", ".join(identifier(c) for c in dict.fromkeys((partition, *self.contract.key)))
         rows = made.execute(
             f"select * exclude ({PRODUCED_BY}) from orders.{identifier(self.table)} "
-            f"where {in_intervals(partition, [interval])} order by {order}"
+            f"where {in_intervals(partition, [interval])} order by {self.contract.row_key}"
         ).fetchall()
         return csv_bytes(list(self.contract.columns), rows)
 
@@ -102,11 +100,7 @@ class FileExport:
         digest = hashlib.sha256(data).hexdigest()
         location = f"{identifier(self.table)}/{identifier(self.contract.partition)}={parse_interval(interval)}/{digest}.csv"
         final = self.exports_root / location
-        inputs = tuple(
-            Read(p.asset, p.interval, p.publication_id, p.digest)
-            for item in self.inputs
-            for p in (read[item.asset, i] for i in item.needs.get(interval, ()))
-        )
+        inputs = reads_of(self.inputs, interval, read)
         if not write_once(final, data) and sha256_of(final) != digest:
             raise FileCorrupt(
                 f"{self.table} {interval}: {final.name} no longer holds the bytes it is named for.",

@@ -12,7 +12,7 @@ from orders_platform.calendar import Calendar, describe
 from orders_platform.errors import OrdersError
 from orders_platform.warehouse import gates, landing, publications
 from orders_platform.warehouse.contract import PRODUCED_BY, identifier, in_intervals, literal
-from orders_platform.warehouse.publications import Pair, Publication
+from orders_platform.warehouse.publications import Pair, Publication, Read
 
 SHOWN = 20
 
@@ -90,6 +90,12 @@ def verify_moved(inputs: Sequence[Input], read: Mapping[Pair, Publication]) -> N
                 raise InputMoved(
                     f"{item.asset} {interval} was replaced while it was being read.", "Run again to read the new one."
                 )
+
+
+def reads_of(inputs: Sequence[Input], interval: str, known: Mapping[Pair, Publication]) -> tuple[Read, ...]:
+    """What one output interval was made from: the publications its own intervals map to, not the union of a range."""
+    found = (known[item.asset, i] for item in inputs for i in item.needs.get(interval, ()))
+    return tuple(Read(p.asset, p.interval, p.publication_id, p.digest) for p in found)
 
 
 def create_views(con: Any, inputs: Sequence[Input], read: Mapping[Pair, Publication], landing_root: Path) -> None:

@@ -147,8 +147,7 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
         with self.warehouse.read() as con:
             read = swap_inputs.resolve(con, [item], (), f"Loading {item.asset}")
             swap_inputs.create_views(con, [item], read, settings().landing_root)
-            order = ", ".join(identifier(c) for c in dict.fromkeys((contract.partition, *contract.key)))
-            table = con.sql(f"from {item.name} order by {order}").to_arrow_table()
+            table = con.sql(f"from {item.name} order by {contract.row_key}").to_arrow_table()
         seen = {interval: read[item.asset, interval].publication_id for interval in item.intervals}
         return replace(item, seen=seen), table.to_pandas(integer_object_nulls=True)  # a float would lose digits
 

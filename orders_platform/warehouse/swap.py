@@ -12,8 +12,8 @@ from typing import Any
 from orders_platform.calendar import Calendar, describe
 from orders_platform.warehouse import publications
 from orders_platform.warehouse.contract import ContractViolation, identifier
-from orders_platform.warehouse.inputs import Input, create_run_intervals, create_views, resolve, verify_moved
-from orders_platform.warehouse.publications import Pair, Publication, Read
+from orders_platform.warehouse.inputs import Input, create_run_intervals, create_views, reads_of, resolve, verify_moved
+from orders_platform.warehouse.publications import Pair, Publication
 from orders_platform.warehouse.tables import Output, ensure_table, measure, replace_rows
 
 
@@ -80,20 +80,15 @@ class Swap:
             for interval, facts in measured.items():
                 made[output.table, interval] = replace(made[output.table, interval], **facts)
         if findings:
-            good = [i for i in self.intervals if i not in findings] if "" not in findings else []
-            raise ContractViolation(self.outputs[0].table, findings, good, step)
+            raise ContractViolation(self.outputs[0].table, findings, self.intervals, step)
         seconds = (time.monotonic() - started) / len(made)
+        known = {**read, **made}  # of its own table an interval reads what this very swap writes
         done = [
-            replace(p, inputs=self._inputs_of(p.interval, read, made), duration_seconds=round(seconds, 6))
+            replace(p, inputs=reads_of(self.inputs, p.interval, known), duration_seconds=round(seconds, 6))
             for p in made.values()
         ]
         publications.append(con, done)
         return done
-
-    def _inputs_of(self, interval: str, read: Mapping[Pair, Publication], made: Mapping[Pair, Publication]) -> tuple[Read, ...]:
-        pairs = [(item.asset, i) for item in self.inputs for i in item.needs.get(interval, ())]
-        found = [made.get(pair) or read[pair] for pair in pairs]
-        return tuple(Read(p.asset, p.interval, p.publication_id, p.digest) for p in found)
 
     def _forget(self, con: Any) -> None:
         for name in ("run_intervals", *(identifier(item.name) for item in self.inputs)):

@@ -223,14 +223,13 @@ def _find_duplicates(con: Any, output: Output, here: str, wrong: dict[str, list[
     contract = output.contract
     if not contract.key:
         return
-    key = ", ".join(identifier(c) for c in dict.fromkeys((contract.partition, *contract.key)))
     inserted = f"from orders.{identifier(output.table)} where {here}"
     # Keys that are equal have equal hashes, which are cheaper to group: only where two are equal the keys are looked at.
-    if not one(con, f"select count(*) from (select 1 {inserted} group by hash({key}) having count(*) > 1)")[0]:
+    if not one(con, f"select count(*) from (select 1 {inserted} group by hash({contract.row_key}) having count(*) > 1)")[0]:
         return
     rows = con.execute(
         f"select {identifier(contract.partition)}::varchar, concat_ws(' · ', {', '.join(contract.key)}), count(*) "
-        f"{inserted} group by {key} having count(*) > 1 order by all limit {SHOWN}"
+        f"{inserted} group by {contract.row_key} having count(*) > 1 order by all limit {SHOWN}"
     ).fetchall()
     for interval, shown, count in rows:
         wrong.setdefault(interval, []).append(f"{output.table}: {', '.join(contract.key)} = {shown} stands {count} times")

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 
 from orders_platform.settings import PROJECT
 from tests.docs.pages import Command, environ, failures, is_whole, run
-from tests.servers import postgres  # noqa: F401
 
 TEXT = (PROJECT / "README.md").read_text()
 ELSEWHERE = ("make test", "make dev", "source .venv/bin/activate")
@@ -46,7 +45,7 @@ def test_its_commands_work_in_its_order(tmp_path: Path) -> None:
     assert not failures(found, results), "\n\n".join(failures(found, results))
 
 
-def test_its_own_source_works_on_a_real_postgres(postgres: str, tmp_path: Path) -> None:  # noqa: F811
+def test_its_own_source_works_on_a_real_postgres(postgres: str, tmp_path: Path) -> None:
     with sa.create_engine(postgres).begin() as con:
         con.exec_driver_sql(SHOP)
     section = TEXT.partition("## Your own source")[2].partition("\n## ")[0]

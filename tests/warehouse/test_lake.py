@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tests.warehouse.kit import CALENDAR, DAYS, PROCESSES, children, lines, publ
 
 pytest.importorskip("duckdb_extensions", reason="DuckDB's extension wheels are not installed: pip install -e '.[scale]'")
 
-WEEKS = [day.isoformat() for day in (CALENDAR.start.__class__.fromordinal(CALENDAR.start.toordinal() + n) for n in range(28))]
+WEEKS = CALENDAR.days(datetime(2026, 3, 1, tzinfo=UTC))
 
 
 @pytest.fixture
