@@ -1,5 +1,7 @@
 """orders query. Belongs here: one read-only SELECT for a person. Not here: anything that writes."""
 
+from contextlib import ExitStack
+
 import click
 import duckdb
 
@@ -19,9 +21,12 @@ def query(sql: str, limit: int, as_json: bool) -> None:
     orders query "select order_date, sum(orders) from published.revenue_daily group by all order by all"
     orders query "from published.coverage where not is_current"
     """
+    from orders_platform.warehouse import engine
     from orders_platform.warehouse.session import Warehouse
 
-    with Warehouse.from_settings(settings()).read() as con:
+    with ExitStack() as stack:
+        stack.callback(engine.forget)  # one that may not reach outside cannot attach a file again
+        con = stack.enter_context(Warehouse.from_settings(settings()).read())
         con.execute("set enable_external_access = false")
         con.execute("set lock_configuration = true")
         try:

@@ -12,6 +12,8 @@ from typing import Any
 
 import duckdb
 
+from orders_platform.warehouse import engine
+
 FORK = multiprocessing.get_context("fork")
 """Children start warm: no import, 10 ms. Drills run in a process of one thread, so that forking is safe."""
 PATIENCE_SECONDS = 60
@@ -36,6 +38,10 @@ class Connection:
         """Tell the statement, then run it."""
         self._tell(sql)
         return self._con.executemany(sql, *parameters)
+
+    def cursor(self) -> "Connection":
+        """Another connection to the same database, which tells too."""
+        return Connection(self._con.cursor(), self._tell)
 
     def __enter__(self) -> "Connection":
         return self
@@ -66,11 +72,13 @@ def at_statement(begins: str, act: Callable[[], None], *times: int) -> Iterator[
     def connecting(*args: Any, **kwargs: Any) -> Any:
         return Connection(connect(*args, **kwargs), tell)
 
+    engine.forget()
     duckdb.connect = connecting
     try:
         yield
     finally:
         duckdb.connect = connect
+        engine.forget()
     if count < max(wanted):
         raise NeverStruck(f"{count} statements began with {begins!r}, so the fault of number {max(wanted)} never struck.")
 

@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 
 from orders_platform.errors import OrdersError, SettingsError
-from orders_platform.warehouse import publications
+from orders_platform.warehouse import engine, publications
 from orders_platform.warehouse.contract import literal
 from orders_platform.warehouse.session import Warehouse, WarehouseBusy
 
@@ -103,7 +103,7 @@ class Lake(Warehouse):
         return self.url.removeprefix(PREFIX)
 
     def _connect(self, *, read_only: bool) -> Any:
-        con = duckdb.connect()
+        con = engine.start(self._means())
         try:
             for extension in ("ducklake", "postgres_scanner", *(["httpfs"] if self.data_path.startswith("s3://") else [])):
                 load(con, extension)
@@ -123,8 +123,11 @@ class Lake(Warehouse):
             ) from None
         return con
 
-    def _temp_directory(self) -> str:
-        return str(self.locks.parent / "tmp")
+    def _close(self, con: Any, *, read_only: bool, is_sound: bool) -> None:
+        con.close()
+
+    def _means(self) -> engine.Means:
+        return engine.Means(str(self.locks.parent / "tmp"), self.threads, self.memory_limit)
 
 
 def load(con: Any, extension: str) -> None:

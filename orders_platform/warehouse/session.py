@@ -20,11 +20,10 @@ import portalocker
 from orders_platform.calendar import Calendar
 from orders_platform.errors import OrdersError, SettingsError
 from orders_platform.settings import Settings
-from orders_platform.warehouse import publications
-from orders_platform.warehouse.contract import literal
+from orders_platform.warehouse import engine, publications
 
 POLL_SECONDS = 0.01
-HELD = ("Could not set lock", "different configuration")
+HELD = ("Could not set lock", "different configuration", "Unique file handle conflict")
 """How DuckDB says that another process, or another connection of this one, has the file open."""
 _open = threading.local()
 
@@ -191,17 +190,18 @@ class Warehouse:
         con = self._connect(read_only=read_only)
         try:
             con.execute("set TimeZone = 'UTC'")
-            con.execute(f"set temp_directory = {literal(self._temp_directory())}")
-            if self.threads:
-                con.execute(f"set threads = {self.threads:d}")
-            if self.memory_limit:
-                con.execute(f"set memory_limit = {literal(self.memory_limit)}")
             yield con
-        finally:
-            con.close()
+        except BaseException:
+            self._close(con, read_only=read_only, is_sound=False)
+            raise
+        else:
+            self._close(con, read_only=read_only, is_sound=True)
 
-    def _temp_directory(self) -> str:
-        return str(Path(self.url).resolve().parent / "tmp")
+    def _means(self) -> engine.Means:
+        return engine.Means(str(Path(self.url).resolve().parent / "tmp"), self.threads, self.memory_limit)
+
+    def _close(self, con: Any, *, read_only: bool, is_sound: bool) -> None:
+        engine.release(Path(self.url), con, read_only=read_only, is_sound=is_sound)
 
     def _connect(self, *, read_only: bool) -> Any:
         """Connect; a foreign process (a DuckDB shell, a stock I/O manager) that holds the file is waited for, too."""
@@ -211,7 +211,7 @@ class Warehouse:
         deadline = time.monotonic() + self.wait_seconds
         while True:
             try:
-                return duckdb.connect(str(path), read_only=read_only)
+                return engine.attach(path, self._means(), read_only=read_only)
             except duckdb.Error as error:
                 if not any(sign in str(error) for sign in HELD):
                     raise OrdersError(

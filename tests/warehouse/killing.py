@@ -63,6 +63,9 @@ class MortalWarehouse(Warehouse):
     def _connect(self, *, read_only: bool) -> Any:
         return Connection(self.steps.around("connecting", super()._connect)(read_only=read_only), self.steps)
 
+    def _close(self, con: Any, *, read_only: bool, is_sound: bool) -> None:
+        self.steps.around("closing", super()._close)(con, read_only=read_only, is_sound=is_sound)
+
 
 def mortal(home: Path, steps: Steps) -> MortalWarehouse:
     warehouse = MortalWarehouse(str(home / "warehouse.duckdb"), CALENDAR, home / "locks", 5.0)
