@@ -153,7 +153,7 @@ def judge_intervals(
     with warehouse.read() as con:
         pairs = publications.current(con, [(judge.asset, i) for i in intervals])
         published = {p.interval: p for p in pairs.values()}
-        attempts = {r: attempts_of(context.instance, r, judge.asset) for r in {p.run_id for p in published.values()}}
+        attempts = {r: attempts_of(context, r, judge.asset) for r in {p.run_id for p in published.values()}}
         found = judge.blocking(con, intervals, run_id, selected)
         if USUAL in selected:
             found[USUAL] = judge.usual(con, published, attempts)
@@ -171,12 +171,12 @@ def judge_intervals(
     return published, found
 
 
-def attempts_of(instance: dg.DagsterInstance, run_id: str, step_key: str) -> int:
+def attempts_of(context: dg.AssetCheckExecutionContext, run_id: str, step_key: str) -> int:
     """Attempts of a step in a run, and one for each run that this run is a retry of."""
-    run = instance.get_run_by_id(run_id)
-    stats = instance.get_run_step_stats(run_id, [step_key])
-    earlier = int(run.tags.get("dagster/retry_number", 0)) if run else 0
-    return earlier + max((s.attempts or 1 for s in stats), default=1)
+    run = context.run if run_id == context.run.run_id else context.instance.get_run_by_id(run_id)
+    restarts = context.instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.STEP_RESTARTED).records
+    again = sum(record.event_log_entry.step_key == step_key for record in restarts)
+    return int(run.tags.get("dagster/retry_number", 0) if run else 0) + 1 + again
 
 
 def targets_of(instance: dg.DagsterInstance, asset: str, intervals: Sequence[str]) -> dict[str, CheckTarget]:

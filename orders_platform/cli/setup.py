@@ -21,10 +21,13 @@ concurrency:
 run_monitoring:
   enabled: true
   free_slots_after_run_end_seconds: 60
-# Dagster's own event log with its connections kept open; remove these lines for the stock one, which reads the same files.
+# Dagster's own storage with its connections kept open; remove these lines for the stock one, which reads the same files.
 event_log_storage:
   module: orders_platform.automation.event_log
   class: WorkspaceEventLog
+run_storage:
+  module: orders_platform.automation.event_log
+  class: WorkspaceRuns
 # Assets print nothing, and capturing what they print costs each run four processes (0.3 s). Remove these lines to capture it.
 compute_logs:
   module: dagster._core.storage.noop_compute_log_manager

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 COLUMNS = (
     "order_id",
@@ -58,6 +57,8 @@ def _instants(values: Sequence[datetime | None]) -> pa.Array:
     Raises:
         OverflowError: An instant that has no UTC day.
     """
+    import pyarrow.compute as pc  # 30 ms, and a source of text never needs it
+
     moments = pa.array(values, pa.timestamp("us", "UTC")).cast(pa.timestamp("us"))
     pc.min_max(moments).as_py()  # Arrow knows the year 10000, Python does not: raises
     return pc.replace_substring_regex(moments.cast(pa.string()), r"\.000000$", "")
