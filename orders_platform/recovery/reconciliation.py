@@ -6,6 +6,7 @@ Not here: recording the result (warehouse/verdicts.py), Dagster (checks/factory.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,10 @@ SUMMED = 6
 
 LOCATED = 10
 """Intervals of one call whose differing keys are looked for; each costs as much as making the interval."""
+
+
+CONTENT_VERDICT = "reconciles/content"
+"""Name under which the check `reconciles` records that an asset's own rows are what was published."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,15 @@ class Reconciliation:
             found = measure_table(self.con, table.contract, lacking)
             self._measured.update({(asset, i): m for i, m in found.items()})
         return {i: self._measured[asset, i] for i in published}
+
+    @cached_property
+    def _judged_here(self) -> frozenset[str]:
+        """Publications whose content this very run has measured and found right: their readers' checks do not scan them again."""
+        rows = self.con.execute(
+            "select publication_id::varchar from platform.verdicts where run_id = ? and run_id <> '' and check_name = ? and passed",
+            [self.run_id, CONTENT_VERDICT],
+        ).fetchall()
+        return frozenset(row[0] for row in rows)
 
     def companions(self, asset: str) -> list[str]:
         """Tables published in the same swap."""
@@ -209,14 +223,17 @@ class Reconciliation:
             for item in publication.inputs:
                 reads.setdefault(item.asset, set()).add(item.interval)
         current = {(a, i): p for a, wanted in reads.items() for i, p in self.publications(a, sorted(wanted)).items()}
-        held = {(a, i): m for a, wanted in reads.items() for i, m in self.measured(a, sorted(wanted)).items()}
+        held: dict[Pair, Measured] = {}
+        for read, wanted in reads.items():
+            doubted = sorted(i for i in wanted if (p := current.get((read, i))) and p.publication_id not in self._judged_here)
+            held.update({(read, i): m for i, m in self.measured(read, doubted).items()})
         found: dict[str, tuple[str, bool]] = {}
         for interval, publication in published.items():
             for item in publication.inputs:
                 now = current.get((item.asset, item.interval))
                 if now is None or now.digest != item.digest:
                     found[interval] = (f"not compared: {item.asset} {item.interval} was replaced since", False)
-                elif held[item.asset, item.interval].changes_since(now):
+                elif (measured := held.get((item.asset, item.interval))) and measured.changes_since(now):
                     is_own = bool(self.run_id) and publication.run_id == self.run_id
                     reason = f"{item.asset} {item.interval} no longer holds what was published"
                     found[interval] = (reason if is_own else f"not compared: {reason}", is_own)

@@ -43,7 +43,7 @@ _inherited: list[_Engine] = []
 
 
 def _after_fork() -> None:
-    global _lock  # noqa: PLW0603
+    global _lock
     _lock = threading.Lock()
     _inherited.extend([*_attached.values(), *_idle])
     _attached.clear()

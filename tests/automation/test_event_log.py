@@ -1,6 +1,8 @@
 """The event log: the stock one's files, with connections kept open."""
 
+import contextlib
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -9,8 +11,9 @@ from pathlib import Path
 
 import dagster as dg
 from dagster._core.storage.event_log import SqliteEventLogStorage
+from dagster._core.storage.runs import SqliteRunStorage
 
-from orders_platform.automation.event_log import KEPT, WorkspaceEventLog
+from orders_platform.automation.event_log import KEPT, WorkspaceEventLog, WorkspaceRuns
 from tests.conftest import PROJECT, Workspace
 
 WRITER = """
@@ -91,3 +94,37 @@ def test_a_run_whose_file_was_deleted_is_started_anew(workspace: Workspace) -> N
         file.unlink()
     say(workspace.instance, run_id, "after")
     assert stored(workspace, run_id) == ["after"]
+
+
+def test_a_new_runs_file_is_the_stock_ones_schema_and_two_processes_may_start_it_at_once(workspace: Workspace) -> None:
+    run_id = str(uuid.uuid4())
+    command = [sys.executable, "-W", "ignore", "-c", WRITER.replace("10_000", "20"), run_id]
+    writers = [subprocess.Popen(command, cwd=PROJECT, env=workspace.environ, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [writer.wait(60) for writer in writers] == [0, 0]
+    assert sorted(stored(workspace, run_id)) == sorted(2 * [f"event {number}" for number in range(20)])
+    runs = workspace.home / "dagster" / "history" / "runs"
+    assert [path.name for path in runs.iterdir() if path.name.startswith(".")] == []
+
+    def schema(path: Path) -> set[tuple[str]]:  # indexes come in any order
+        with contextlib.closing(sqlite3.connect(path)) as con:
+            return set(con.execute("select sql from sqlite_master union all select version_num from alembic_version"))
+
+    stock = SqliteEventLogStorage(str(workspace.home / "stock"))
+    stock.get_logs_for_run("made by stock")
+    assert schema(runs / f"{run_id}.db") == schema(workspace.home / "stock" / "made by stock.db")
+
+
+def test_the_workspaces_runs_are_stored_as_stock_stores_them_by_many_threads_at_once(workspace: Workspace) -> None:
+    assert isinstance(workspace.instance.run_storage, WorkspaceRuns)
+    made = [str(uuid.uuid4()) for _ in range(8)]
+
+    def add(run_id: str) -> None:
+        workspace.instance.add_run(dg.DagsterRun("job", run_id))
+
+    threads = [threading.Thread(target=add, args=(run_id,)) for run_id in made]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stock = SqliteRunStorage.from_local(str(workspace.home / "dagster" / "history"))
+    assert {run.run_id for run in stock.get_runs()} >= set(made)
