@@ -175,8 +175,8 @@ def attempts_of(context: dg.AssetCheckExecutionContext, run_id: str, step_key: s
     """Attempts of a step in a run, and one for each run that this run is a retry of."""
     run = context.run if run_id == context.run.run_id else context.instance.get_run_by_id(run_id)
     restarts = context.instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.STEP_RESTARTED).records
-    again = sum(record.event_log_entry.step_key == step_key for record in restarts)
-    return int(run.tags.get("dagster/retry_number", 0) if run else 0) + 1 + again
+    again = [record for record in restarts if record.event_log_entry.step_key == step_key]
+    return (int(run.tags.get("dagster/retry_number", 0)) if run else 0) + 1 + len(again)
 
 
 def targets_of(instance: dg.DagsterInstance, asset: str, intervals: Sequence[str]) -> dict[str, CheckTarget]:
