@@ -39,4 +39,6 @@ def raw_orders(orders_source: OrdersSource) -> Capture:
     """
     window = settings().calendar.window
     schema = pa.schema([(name, pa.string()) for name in COLUMNS])
-    return Capture(lambda interval: orders_source.capture(interval, *window(interval)), schema)
+    return Capture(
+        lambda interval: orders_source.capture(interval, *window(interval)), schema, ("country", "currency", "status")
+    )

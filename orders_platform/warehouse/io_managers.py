@@ -220,7 +220,9 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
                 continue
             require_active(step.instance, step.run_id, asset)
             try:
-                file = landing.land(root, asset, interval, contract.partition, capture.rows(interval), capture.schema)
+                file = landing.land(
+                    root, asset, interval, contract.partition, capture.rows(interval), capture.schema, capture.repeating
+                )
             except OrdersError as error:
                 if not error.retryable:
                     raise

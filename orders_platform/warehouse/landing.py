@@ -4,7 +4,7 @@ Not here: where the rows come from (source/) or which file is current (publicati
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +46,13 @@ def digest_text(canary: int, rows: int, total: int) -> str:
 
 
 def land(
-    root: Path, asset: str, interval: str, partition: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema
+    root: Path,
+    asset: str,
+    interval: str,
+    partition: str,
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    repeating: Sequence[str] = (),
 ) -> LandedFile:
     """Write the rows as a new immutable file; equal rows already landed keep their file.
 
@@ -57,7 +63,11 @@ def land(
     with part_of(folder) as part:
         with part.open("wb") as sink:
             # A batch is compressed while the next one is read; compressing is a fifth of the work and needs no GIL.
-            with pq.ParquetWriter(sink, schema, compression="zstd") as writer, ThreadPoolExecutor(1) as pool:
+            # A dictionary of values that hardly repeat costs a third of the writing and of the file (measured).
+            with (
+                pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=[*repeating]) as writer,
+                ThreadPoolExecutor(1) as pool,
+            ):
                 written = pool.submit(lambda: None)
                 for batch in batches:
                     written.result()

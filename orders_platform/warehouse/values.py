@@ -37,10 +37,15 @@ class Tables:
 
 @dataclass(frozen=True)
 class Capture:
-    """Rows to land, an interval at a time: `rows(interval)` opens the source and yields record batches of `schema`."""
+    """Rows to land, an interval at a time: `rows(interval)` opens the source and yields record batches of `schema`.
+
+    Attributes:
+        repeating: Columns of few values, which are stored as a dictionary.
+    """
 
     rows: Callable[[str], Iterable[pa.RecordBatch]]
     schema: pa.Schema
+    repeating: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
