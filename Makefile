@@ -22,6 +22,7 @@ help:  ## Show the targets
 	@touch $@
 
 setup: .venv/.installed  ## Install into .venv and create the workspace
+	@$(BIN)/python -m compileall -q orders_platform
 	@$(BIN)/orders setup
 
 demo: setup  ## Fill a sample source, materialize four weeks, print what was published
