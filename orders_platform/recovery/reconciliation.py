@@ -116,9 +116,11 @@ class Reconciliation:
     @cached_property
     def _judged_here(self) -> frozenset[str]:
         """Publications whose content this very run has measured and found right: their readers' checks do not scan them again."""
+        if not self.run_id:
+            return frozenset()
         rows = self.con.execute(
-            "select publication_id::varchar from platform.verdicts where run_id = ? and run_id <> '' and check_name = ? and passed",
-            [self.run_id, CONTENT_VERDICT],
+            f"select publication_id::varchar from platform.verdicts where run_id = {literal(self.run_id)} "
+            f"and check_name = {literal(CONTENT_VERDICT)} and passed"
         ).fetchall()
         return frozenset(row[0] for row in rows)
 
