@@ -150,7 +150,7 @@ def _output(step: Step, publication: Publication) -> ol.OutputDataset:
         "version": dataset_version_dataset.DatasetVersionDatasetFacet(publication.publication_id, producer=PRODUCER),
         "schema": schema_dataset.SchemaDatasetFacet(
             [
-                schema_dataset.SchemaDatasetFacetFields(name, column.type, column.meaning, place)
+                schema_dataset.SchemaDatasetFacetFields(name, column.type, column.meaning, ordinal_position=place)
                 for place, (name, column) in enumerate(contract.columns.items(), 1)
             ],
             producer=PRODUCER,
