@@ -84,7 +84,7 @@ def init(yes: bool, as_json: bool) -> None:
 
 @source.command(short_help="Fill a source of any size, the same on any machine.")
 @click.option("--days", type=click.IntRange(min=1), required=True, help="Days of orders.")
-@click.option("--orders-per-day", type=click.IntRange(1, 10_000_000), required=True, help="Different orders a day.")
+@click.option("--orders-per-day", type=click.IntRange(1, 100_000_000), required=True, help="Different orders a day.")
 @click.option("--seed", type=click.IntRange(0, 2**31), default=1, show_default=True, help="Another seed, other orders.")
 @click.option(
     "--start", type=click.DateTime(["%Y-%m-%d"]), help="First day, in UTC. [default: ORDERS_START_DATE]", metavar="YYYY-MM-DD"
