@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -41,12 +42,22 @@ def postgres() -> Iterator[str]:
     """URL of a real Postgres server on loopback; Debian's binaries, run as an ordinary user."""
     if POSTGRES is None:
         pytest.skip("Postgres is not installed: apt-get install postgresql")
+    with postgres_server() as port:
+        yield f"postgresql+psycopg://orders@127.0.0.1:{port}/postgres"
+
+
+@contextmanager
+def postgres_server(password: str = "") -> Iterator[int]:
+    """Port of a Postgres whose superuser is orders; with a password it asks for it."""
+    assert POSTGRES
     folder = Path(tempfile.mkdtemp(prefix="orders-postgres-"))
     user = "postgres" if os.geteuid() == 0 else None
     if user:
         shutil.chown(folder, user)
     port = free_port()
-    made = [POSTGRES / "initdb", "-D", folder / "data", "-U", "orders", "-A", "trust", "-E", "UTF8", "--no-sync"]
+    made = [POSTGRES / "initdb", "-D", folder / "data", "-U", "orders", "-E", "UTF8", "--no-sync"]
+    (folder / "password").write_text(password)
+    made += ["-A", "scram-sha-256", "--pwfile", folder / "password"] if password else ["-A", "trust"]
     subprocess.run(made, check=True, capture_output=True, user=user, cwd=folder)
     started = [
         POSTGRES / "postgres",
@@ -68,7 +79,7 @@ def postgres() -> Iterator[str]:
         while subprocess.run(ready, capture_output=True, check=False).returncode != 0:
             assert server.poll() is None, "the server ended"
             time.sleep(0.05)
-        yield f"postgresql+psycopg://orders@127.0.0.1:{port}/postgres"
+        yield port
     finally:
         server.send_signal(signal.SIGINT)  # fast shutdown: does not wait for clients
         server.wait(30)

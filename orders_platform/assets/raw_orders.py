@@ -20,6 +20,9 @@ CONTRACT = TableContract(
     allow_empty=True,
 )
 
+SOURCE_POOL = "source"
+"""Dagster's pool of captures; it binds only where dagster.yaml gives it a limit, as deploy/dagster.yaml does over all hosts."""
+
 RETRY = dg.RetryPolicy(max_retries=3, delay=2.0, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
 
 
@@ -31,6 +34,7 @@ RETRY = dg.RetryPolicy(max_retries=3, delay=2.0, backoff=dg.Backoff.EXPONENTIAL,
     group_name="orders",
     owners=["team:data"],
     retry_policy=RETRY,
+    pool=SOURCE_POOL,
 )
 def raw_orders(orders_source: OrdersSource) -> Capture:
     """Capture each day's window of the source once, into an immutable file.
