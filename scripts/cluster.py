@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import IO, cast
 
 import psycopg
 from dotenv import dotenv_values
@@ -36,9 +37,8 @@ def command_of(unit: str, environ: Mapping[str, str], instance: str = "") -> lis
         KeyError: A variable that the environment does not have.
     """
     text = (DEPLOY / "systemd" / f"{unit}.service").read_text()
-    line = re.search(r"^ExecStart=(.*)$", text, re.MULTILINE)
-    assert line, f"{unit} starts nothing"
-    words = [word.replace("%i", instance).replace("%%", "%") for word in shlex.split(line[1])]
+    (line,) = re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE)
+    words = [word.replace("%i", instance).replace("%%", "%") for word in shlex.split(line)]
     words = [re.sub(r"\$\{(\w+)\}", lambda found: environ[found[1]], word) for word in words]
     return [str(BIN / Path(words[0]).name), *words[1:]]
 
@@ -122,10 +122,9 @@ def redis_server(folder: Path, password: str) -> Iterator[int]:
     lines = f"port {port}\nbind 127.0.0.1\nrequirepass {password}\nsave ''\nappendonly no\ndir {folder}\n"
     with (folder / "logs" / "redis.log").open("wb") as log:
         server = subprocess.Popen(["redis-server", "-"], stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True)
-    assert server.stdin
-    server.stdin.write(lines.encode())
-    server.stdin.close()
     try:
+        with cast("IO[bytes]", server.stdin) as stdin:
+            stdin.write(lines.encode())
         wait_for(port, server)
         yield port
     finally:
@@ -143,7 +142,9 @@ def cluster(home: Path, **settings: str) -> Iterator[Cluster]:
     """
     with ExitStack() as stack:
         password = secrets.token_hex(12)
-        given = {name: value for name, value in dotenv_values(DEPLOY / "orders.env.example", interpolate=False).items() if value}
+        given = {
+            name: value for name, value in dotenv_values(DEPLOY / "orders.env.example", interpolate=False).items() if value
+        }
         made = Cluster(home, {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", **given})
         port = stack.enter_context(postgres_server(password))
         redis = stack.enter_context(redis_server(home, password))
@@ -164,7 +165,9 @@ def cluster(home: Path, **settings: str) -> Iterator[Cluster]:
             "CELERY_RESULT_BACKEND": f"redis://:{password}@127.0.0.1:{redis}/1",
             **settings,
         }
-        with psycopg.connect(host="127.0.0.1", port=port, user="orders", password=password, dbname="postgres", autocommit=True) as con:
+        with psycopg.connect(
+            host="127.0.0.1", port=port, user="orders", password=password, dbname="postgres", autocommit=True
+        ) as con:
             for name in DATABASES:
                 con.execute(f"create database {name}")
         (home / "dagster").mkdir()

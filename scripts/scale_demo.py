@@ -13,25 +13,30 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 import psycopg
+from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
 from rich.console import Console
-from rich.table import Table
 
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
+from orders_platform.settings import SOURCE_QUERY, settings  # noqa: E402
+from orders_platform.warehouse.session import Warehouse  # noqa: E402
 from scripts.cluster import Cluster, cluster  # noqa: E402
+from scripts.scale_report import Outcome, problems, show  # noqa: E402
 
 FIRST = date(2026, 1, 5)
+SOURCE_POOL = "source"
 ASSETS = "raw_orders,stg_orders,fct_orders,revenue_daily,revenue_to_date,customer_features"
 WORKERS = ("1", "2")
-PATIENCE_SECONDS = 1500
+SLOW_SOURCE = SOURCE_QUERY.replace("from orders", "from orders, pg_sleep(0.5)")
+"""A source that takes its time, so that captures meet."""
 MUTATION = """
 mutation ($params: LaunchBackfillParams!) {
   launchPartitionBackfill(backfillParams: $params) {
@@ -44,65 +49,15 @@ mutation ($params: LaunchBackfillParams!) {
 console = Console(stderr=True)
 
 
-@dataclass
-class Outcome:
-    """What is true at the end; `problems` reads it.
-
-    Attributes:
-        tables: Table -> how many intervals were published so many times: "once", "again" (a second time, with equal
-            content), "differently" (a second time, with other content), "missing".
-        runs: Run status -> runs.
-        retried: Runs that failed and whose retry succeeded.
-        slots: Places of the source's pool still taken.
-    """
-
-    tables: dict[str, dict[str, int]]
-    runs: dict[str, int]
-    retried: int
-    killed: int
-    backfill: str
-    connections: int
-    limit: int
-    slots: int
-    seconds: dict[str, float] = field(default_factory=dict)
-
-
-def problems(found: Outcome) -> list[str]:
-    """What should not be so, in words; nothing when every interval was published once and nothing hangs.
-
-    >>> good = Outcome({"fct_orders": {"once": 3}}, {"SUCCESS": 3, "FAILURE": 1}, 1, 1, "COMPLETED_SUCCESS", 2, 2, 0)
-    >>> problems(good)
-    []
-    """
-    said = [
-        f"{table}: {count} intervals {what}"
-        for table, counts in found.tables.items()
-        for what, count in counts.items()
-        if what in ("differently", "missing") and count
-    ]
-    said += [f"{count} runs are {status}" for status, count in found.runs.items() if status not in ("SUCCESS", "FAILURE")]
-    if found.runs.get("FAILURE", 0) != found.retried:
-        said.append(f"{found.runs.get('FAILURE', 0)} runs failed and {found.retried} of them were retried with success")
-    if not found.killed:
-        said.append("the worker was killed while it had no run")
-    if found.backfill != "COMPLETED_SUCCESS":
-        said.append(f"the backfill is {found.backfill}")
-    if found.connections > found.limit:
-        said.append(f"the source had {found.connections} readers at once, {found.limit} are allowed")
-    if found.slots:
-        said.append(f"{found.slots} places of the source's pool are still taken")
-    return said
-
-
 class Demo:
     """One backfill on one cluster, watched from outside by what Dagster, the lake and the source say."""
 
-    def __init__(self, made: Cluster, days: int, assets: list[str]) -> None:
-        self.cluster, self.assets = made, assets
+    def __init__(self, made: Cluster, days: int, assets: list[str], patience: int) -> None:
+        self.cluster, self.assets, self.patience = made, assets, patience
         self.days = [(FIRST + timedelta(days=n)).isoformat() for n in range(days)]
         self.started = time.monotonic()
         self.seconds: dict[str, float] = {}
-        self.peak = 0
+        self.connections = self.waited = 0
 
     def lap(self, name: str) -> None:
         """Note when something happened."""
@@ -115,7 +70,9 @@ class Demo:
         self.cluster.run("orders", "setup")
         for number in WORKERS:
             self.cluster.start("orders-worker@", number)
-        self.cluster.run("orders", "source", "generate", "--yes", "--days", str(len(self.days)), "--orders-per-day", str(orders))
+        self.cluster.run(
+            "orders", "source", "generate", "--yes", "--days", str(len(self.days)), "--orders-per-day", str(orders)
+        )
         self.cluster.wait_for_code()
         self.lap("servers, workspace, source and two workers are up")
 
@@ -149,7 +106,7 @@ class Demo:
             with psycopg.connect(dbname="postgres", autocommit=True) as con:
                 while not done.wait(0.05):
                     row = con.execute("select count(*) from pg_stat_activity where datname = 'shop'").fetchone()
-                    self.peak = max(self.peak, row[0] if row else 0)
+                    self.connections = max(self.connections, row[0] if row else 0)
 
         thread = threading.Thread(target=watch)
         thread.start()
@@ -164,26 +121,35 @@ class Demo:
         dead = self.cluster.dead()
         if dead:
             raise RuntimeError(f"{', '.join(dead)} ended; see {self.cluster.logs}")
-        if time.monotonic() - self.started > PATIENCE_SECONDS:
-            raise RuntimeError(f"not done after {PATIENCE_SECONDS} s; see {self.cluster.logs}")
+        if time.monotonic() - self.started > self.patience:
+            raise RuntimeError(f"not done after {self.patience} s: {self.cluster.logs} of --home says why")
+        self.waited = max(self.waited, self.pool(instance).pending_step_count)
         return Counter(run.status.value for run in instance.get_runs())
 
-    def strike(self, instance: Any) -> int:
-        """Wait until a third of the intervals are through, and kill the worker that has the most runs; how many it had."""
+    def pool(self, instance: Any) -> Any:
+        """Who holds the source's pool and who waits for it."""
+        return instance.event_log_storage.get_concurrency_info(SOURCE_POOL)
+
+    def strike(self, instance: Any, share: float) -> int:
+        """Wait until this share of the runs is through, and kill a worker whose runs are all under way; how many it had."""
         while True:
             found = self.statuses(instance)
-            if found["SUCCESS"] * 3 >= sum(found.values()) and found["STARTED"]:
+            runs = [run for run in instance.get_runs() if run.status.value == "STARTED"]
+            if found["SUCCESS"] >= share * sum(found.values()) and runs:
+                under_way = {run.tags.get(DAGSTER_CELERY_TASK_ID_TAG) for run in runs}
                 active = instance.run_launcher.celery.control.inspect(timeout=2, limit=len(WORKERS)).active() or {}
-                busiest = max(active, key=lambda worker: len(active[worker]), default="")
-                if busiest and active[busiest]:
-                    number = busiest.split("@")[0].removeprefix("worker")
+                tasks = {worker: {task["id"] for task in held} for worker, held in active.items()}
+                busy = [worker for worker, held in tasks.items() if held and held <= under_way]
+                if busy:
+                    busiest = max(busy, key=lambda worker: len(tasks[worker]))
+                    number, held = busiest.split("@")[0].removeprefix("worker"), len(tasks[busiest])
                     pids = self.cluster.kill(f"orders-worker@{number}")
-                    self.lap(f"worker {number} is killed with -9, {len(pids)} processes, in the middle of {len(active[busiest])} runs")
-                    return len(active[busiest])
-            time.sleep(0.2)
+                    self.lap(f"worker {number} is killed with -9, all {len(pids)} processes, with {held} runs under way")
+                    return held
+            time.sleep(0.1)
 
-    def wait(self, instance: Any, backfill: str, *, to_the_end: bool) -> None:
-        """Until no run is unfinished, and the backfill is either, where it is waited for."""
+    def wait(self, instance: Any, backfill: str, *, backfill_too: bool) -> None:
+        """Until no run is unfinished, and the backfill is not; the daemon looks at it every 30 s."""
         said = -30.0
         while True:
             found = self.statuses(instance)
@@ -191,29 +157,30 @@ class Demo:
                 said = time.monotonic()
                 shown = ", ".join(f"{count} {status.lower()}" for status, count in sorted(found.items()))
                 console.print(f"{said - self.started:6.1f} s  runs: {shown}")
-            is_over = instance.get_backfill(backfill).status.value.startswith(("COMPLETED", "FAILED")) or not to_the_end
+            is_over = instance.get_backfill(backfill).status.value.startswith(("COMPLETED", "FAILED")) or not backfill_too
             if is_over and set(found) <= {"SUCCESS", "FAILURE"} and not self.waiting_for_retry(instance):
                 return
             time.sleep(0.5)
 
     def waiting_for_retry(self, instance: Any) -> int:
-        """Failed runs that have no retry that succeeded."""
+        """Failed runs that have no retry, or retry of a retry, that succeeded."""
         runs = instance.get_runs()
-        good = {run.parent_run_id for run in runs if run.status.value == "SUCCESS"}
-        return sum(run.status.value == "FAILURE" and run.run_id not in good for run in runs)
+        good = {run.root_run_id for run in runs if run.status.value == "SUCCESS"}
+        return sum(run.status.value == "FAILURE" and (run.root_run_id or run.run_id) not in good for run in runs)
 
     def outcome(self, instance: Any, backfill: str, killed: int) -> Outcome:
         """Look at everything once more, after the end."""
         runs = instance.get_runs()
         failed = sum(run.status.value == "FAILURE" for run in runs)
-        pool = instance.event_log_storage.get_concurrency_info("source")
+        pool = self.pool(instance)
         return Outcome(
             {table: self.times(rows) for table, rows in self.publications().items()},
             dict(Counter(run.status.value for run in runs)),
             failed - self.waiting_for_retry(instance),
             killed,
             instance.get_backfill(backfill).status.value,
-            self.peak,
+            self.connections,
+            self.waited,
             pool.slot_count,
             pool.active_slot_count,
             self.seconds,
@@ -221,9 +188,6 @@ class Demo:
 
     def publications(self) -> dict[str, dict[str, list[str]]]:
         """Table -> interval -> digests, oldest first."""
-        from orders_platform.settings import settings
-        from orders_platform.warehouse.session import Warehouse
-
         found: dict[str, dict[str, list[str]]] = {name: {} for name in self.assets}
         asked = 'select asset, "interval", digest from platform.publications order by asset, "interval", revision'
         with Warehouse.from_settings(settings()).read() as con:
@@ -241,46 +205,40 @@ class Demo:
         return dict(counts)
 
 
-def show(found: Outcome, days: int) -> None:
-    """The tables on the terminal."""
-    table = Table("table", "intervals", "published once", "again, equal", "differently", "missing", title=f"{days} days")
-    for name, counts in found.tables.items():
-        table.add_row(name, str(days), *(str(counts[what]) for what in ("once", "again", "differently", "missing")))
-    console.print(table)
-    facts = Table("what", "found", "wanted", title_justify="left")
-    facts.add_row("runs", ", ".join(f"{n} {status.lower()}" for status, n in sorted(found.runs.items())), "success, failure")
-    facts.add_row("runs the killed worker had", str(found.killed), "at least 1")
-    facts.add_row("failed runs whose retry succeeded", str(found.retried), str(found.runs.get("FAILURE", 0)))
-    facts.add_row("backfill", found.backfill.lower(), "completed_success")
-    facts.add_row("readers of the source at once", str(found.connections), f"at most {found.limit}")
-    facts.add_row("places of the pool still taken", str(found.slots), "0")
-    console.print(facts)
-
-
 @click.command()
 @click.option("--days", type=click.IntRange(1, 365), default=60, show_default=True)
 @click.option("--orders", type=click.IntRange(1), default=200, show_default=True, help="Orders a day.")
 @click.option("--per-run", type=click.IntRange(1), default=2, show_default=True, help="Intervals a run.")
+@click.option("--strike-after", type=float, default=0.33, show_default=True, help="Share of the runs done when it strikes.")
+@click.option("--backfill-end/--no-backfill-end", default=True, help="Wait until the daemon has closed the backfill.")
+@click.option("--patience", type=int, default=1500, show_default=True, help="Seconds until it gives up.")
 @click.option("--assets", default=ASSETS, show_default=True)
 @click.option("--home", type=click.Path(path_type=Path), help="An empty folder that is kept. [default: one that is removed]")
-def main(days: int, orders: int, per_run: int, assets: str, home: Path | None) -> None:
+def main(
+    days: int, orders: int, per_run: int, strike_after: float, backfill_end: bool, patience: int, assets: str, home: Path | None
+) -> None:
     """Backfill with two workers, kill one of them midway, and exit 0 only if every interval was published."""
     folder = home or Path(tempfile.mkdtemp(prefix="orders-scale-"))
     folder.mkdir(parents=True, exist_ok=True)
     end = FIRST + timedelta(days=6 + 7 * ((days - 1) // 7))
     try:
-        with cluster(folder, ORDERS_END_DATE=end.isoformat(), ORDERS_INTERVALS_PER_RUN=str(per_run)) as made:
-            found = rehearse(Demo(made, days, assets.split(",")), orders)
+        given = {
+            "ORDERS_END_DATE": end.isoformat(),
+            "ORDERS_INTERVALS_PER_RUN": str(per_run),
+            "ORDERS_SOURCE_QUERY": SLOW_SOURCE,
+        }
+        with cluster(folder, **given) as made:
+            found = rehearse(Demo(made, days, assets.split(","), patience), orders, strike_after, backfill_too=backfill_end)
     finally:
         if not home:
             shutil.rmtree(folder, ignore_errors=True)
-    show(found, days)
+    show(console, found, days)
     said = problems(found)
     click.echo(json.dumps({**asdict(found), "problems": said}))
     sys.exit("\n".join(said) if said else 0)
 
 
-def rehearse(demo: Demo, orders: int) -> Outcome:
+def rehearse(demo: Demo, orders: int, share: float, *, backfill_too: bool) -> Outcome:
     """The whole story on a cluster that is up."""
     os.environ.clear()
     os.environ |= demo.cluster.environ
@@ -290,8 +248,8 @@ def rehearse(demo: Demo, orders: int) -> Outcome:
         import dagster as dg
 
         with dg.DagsterInstance.get() as instance:
-            killed = demo.strike(instance)
-            demo.wait(instance, backfill, to_the_end=True)
+            killed = demo.strike(instance, share)
+            demo.wait(instance, backfill, backfill_too=backfill_too)
             demo.lap("the backfill is over")
             return demo.outcome(instance, backfill, killed)
 
