@@ -1,4 +1,4 @@
-# make demo | test | dev | check | lint | proof | bench: each sets itself up first. ORDERS_HOME names the workspace (default: data).
+# make demo | test | dev | check | lint | proof | bench | scale-demo: each sets itself up first. ORDERS_HOME names the workspace (default: data).
 SHELL := /bin/bash
 export ORDERS_HOME := $(abspath $(or $(ORDERS_HOME),data))
 export DAGSTER_HOME := $(ORDERS_HOME)/dagster
@@ -10,10 +10,10 @@ DAYS ?= 2026-01-05...2026-02-01
 DAILY := raw_orders,stg_orders,fct_orders,revenue_daily
 PYTEST := env -u ORDERS_HOME -u DAGSTER_HOME $(BIN)/python -m pytest
 
-.PHONY: help setup demo test check lint dev proof bench clean
+.PHONY: help setup demo test check lint dev proof bench scale-demo clean
 
 help:  ## Show the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 .venv/.installed: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed and none was found. Try: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12"; exit 1; }
@@ -48,10 +48,13 @@ dev: setup  ## The Dagster UI on http://127.0.0.1:3000/asset-groups
 	$(BIN)/dagster dev --host 127.0.0.1
 
 proof: setup  ## The long versions of the kill, concurrency, history and delivery tests (about an hour)
-	ORDERS_PROOF=1 $(PYTEST) -rP -s tests/warehouse tests/delivery tests/recovery tests/scenarios tests/drills tests/assets
+	ORDERS_PROOF=1 $(PYTEST) -rP -s tests/warehouse tests/delivery tests/recovery tests/scenarios tests/drills tests/assets tests/test_scale.py
 
 bench: setup  ## Ours beside a bare script, dbt, SQLMesh and stock Dagster (see docs/performance.md)
 	$(BIN)/python -m benchmarks $(BENCH)
+
+scale-demo: setup  ## 60 days by two workers on Postgres, Redis and S3, one killed midway (see docs/scale.md)
+	$(BIN)/python scripts/scale_demo.py $(SCALE)
 
 clean:  ## Remove what was generated, not what was committed
 	rm -rf .venv .env $(filter-out $(ORDERS_HOME)/sample,$(wildcard $(ORDERS_HOME)/*))

@@ -136,12 +136,14 @@ def redis_server(folder: Path, password: str) -> Iterator[int]:
 def cluster(home: Path, **settings: str) -> Iterator[Cluster]:
     """The servers, running and empty, and the environment of deploy/orders.env.example pointed at them.
 
+    Their password is PGPASSWORD, or a random one.
+
     Args:
         home: A folder that is there and empty; everything is under it.
         settings: Variables that differ.
     """
     with ExitStack() as stack:
-        password = secrets.token_hex(12)
+        password = os.environ.get("PGPASSWORD") or secrets.token_hex(12)
         given = {
             name: value for name, value in dotenv_values(DEPLOY / "orders.env.example", interpolate=False).items() if value
         }

@@ -6,6 +6,7 @@ Not here: the servers and processes (cluster.py). It is a script, not a command 
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -218,6 +219,7 @@ def main(
     days: int, orders: int, per_run: int, strike_after: float, backfill_end: bool, patience: int, assets: str, home: Path | None
 ) -> None:
     """Backfill with two workers, kill one of them midway, and exit 0 only if every interval was published."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that what was started is stopped too
     folder = home or Path(tempfile.mkdtemp(prefix="orders-scale-"))
     folder.mkdir(parents=True, exist_ok=True)
     end = FIRST + timedelta(days=6 + 7 * ((days - 1) // 7))

@@ -14,7 +14,7 @@ WAIT_SECONDS = 5.0
 """How long a worker has for its answer."""
 
 
-class WorkerRunLauncher(CeleryRunLauncher):  # type: ignore[misc]
+class WorkerRunLauncher(CeleryRunLauncher):
     """The stock launcher of dagster-celery; a run counts as running only while its worker says so.
 
     The stock one (0.29.27) asks the result backend, where the task of a worker that was killed with -9 stays STARTED, so that its
