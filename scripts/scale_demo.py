@@ -23,6 +23,7 @@ from typing import Any
 import click
 import dagster as dg
 import psycopg
+from dagster._core.scheduler.instigation import TickStatus
 from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
 from rich.console import Console
 
@@ -189,8 +190,22 @@ class Demo:
             self.waited,
             pool.slot_count,
             pool.active_slot_count,
+            self.states(),
+            self.failed_ticks(instance),
             self.seconds,
         )
+
+    def states(self) -> dict[str, int]:
+        """What `orders status` says of the days: state -> intervals. `orders audit` has to come to a verdict too."""
+        self.cluster.run("orders", "audit", "--json", allowed=(0, 1))
+        rows = json.loads(self.cluster.run("orders", "status", "--json"))
+        return dict(Counter(row["state"] for row in rows if row["asset"] in self.assets and row["interval"] in self.days))
+
+    def failed_ticks(self, instance: Any) -> int:
+        """Ticks of sensors and schedules that failed."""
+        failed = [TickStatus.FAILURE]
+        states = instance.all_instigator_state()
+        return sum(len(instance.get_ticks(s.instigator_origin_id, s.selector_id, statuses=failed)) for s in states)
 
     def publications(self) -> dict[str, dict[str, list[str]]]:
         """Table -> interval -> digests, oldest first."""

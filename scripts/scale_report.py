@@ -20,6 +20,8 @@ class Outcome:
         waited: Captures that waited for the source's pool at once, at most.
         limit: Places of the pool.
         slots: Places of the source's pool still taken.
+        states: State by `orders status` -> intervals.
+        failed_ticks: Ticks of sensors and schedules that failed.
     """
 
     tables: dict[str, dict[str, int]]
@@ -31,13 +33,15 @@ class Outcome:
     waited: int
     limit: int
     slots: int
+    states: dict[str, int]
+    failed_ticks: int
     seconds: dict[str, float] = field(default_factory=dict)
 
 
 def problems(found: Outcome) -> list[str]:
     """What should not be so, in words; nothing when every interval was published once and nothing hangs.
 
-    >>> good = Outcome({"fct_orders": {"once": 3}}, {"SUCCESS": 3, "FAILURE": 1}, 1, 1, "COMPLETED_SUCCESS", 2, 1, 2, 0)
+    >>> good = Outcome({"fct_orders": {"once": 3}}, {"SUCCESS": 3, "FAILURE": 1}, 1, 1, "COMPLETED_SUCCESS", 2, 1, 2, 0, {"current": 3}, 0)
     >>> problems(good)
     []
     """
@@ -58,6 +62,9 @@ def problems(found: Outcome) -> list[str]:
         said.append(f"the source had {found.connections} readers at once, {found.limit} are allowed")
     if found.slots:
         said.append(f"{found.slots} places of the source's pool are still taken")
+    said += [f"`orders status` has {count} intervals as {state}" for state, count in found.states.items() if state != "current"]
+    if found.failed_ticks:
+        said.append(f"{found.failed_ticks} ticks of sensors or schedules failed")
     return said
 
 
@@ -75,4 +82,6 @@ def show(console: Console, found: Outcome, days: int) -> None:
     facts.add_row("readers of the source at once", str(found.connections), f"at most {found.limit}")
     facts.add_row("captures that waited for a place", str(found.waited), "any")
     facts.add_row("places of the pool still taken", str(found.slots), "0")
+    facts.add_row("states", ", ".join(f"{n} {state}" for state, n in sorted(found.states.items())), "current")
+    facts.add_row("failed ticks of sensors and schedules", str(found.failed_ticks), "0")
     console.print(facts)

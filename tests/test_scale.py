@@ -59,10 +59,20 @@ def test_sixty_days_with_a_worker_killed_midway_are_published_and_the_source_has
 
 def test_the_demo_says_what_is_wrong() -> None:
     fine = {"once": 2, "again": 1, "differently": 0, "missing": 0}
-    good = Outcome({"fct_orders": fine}, {"SUCCESS": 3, "FAILURE": 1}, 1, 1, "COMPLETED_SUCCESS", 2, 1, 2, 0)
+    good = Outcome({"fct_orders": fine}, {"SUCCESS": 3, "FAILURE": 1}, 1, 1, "COMPLETED_SUCCESS", 2, 1, 2, 0, {"current": 3}, 0)
     assert problems(good) == []
     bad = Outcome(
-        {"fct_orders": {**fine, "differently": 1, "missing": 2}}, {"STARTED": 1, "FAILURE": 2}, 1, 0, "FAILED", 3, 1, 2, 1
+        {"fct_orders": {**fine, "differently": 1, "missing": 2}},
+        {"STARTED": 1, "FAILURE": 2},
+        1,
+        0,
+        "FAILED",
+        3,
+        1,
+        2,
+        1,
+        {"stale": 1},
+        4,
     )
     assert [said.split(":")[-1].strip() for said in problems(bad)] == [
         "1 intervals differently",
@@ -73,4 +83,6 @@ def test_the_demo_says_what_is_wrong() -> None:
         "the backfill is FAILED",
         "the source had 3 readers at once, 2 are allowed",
         "1 places of the source's pool are still taken",
+        "`orders status` has 1 intervals as stale",
+        "4 ticks of sensors or schedules failed",
     ]
