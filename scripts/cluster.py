@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
 
@@ -84,7 +84,8 @@ class Cluster:
         """Kill a process and all its children with -9; their ids."""
         group = self.processes[name].pid
         found = [pid for pid in _pids() if _group(pid) == group]
-        os.killpg(group, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it had ended by itself
+            os.killpg(group, signal.SIGKILL)
         self.processes.pop(name).wait()
         return found
 
@@ -93,15 +94,9 @@ class Cluster:
         return [name for name, process in self.processes.items() if process.poll() is not None]
 
     def stop(self) -> None:
-        """End every process, those that do not go with -9."""
-        for process in self.processes.values():
-            process.terminate()
-        for process in self.processes.values():
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        """Kill every process: what they were doing is thrown away with the folder."""
+        for name in list(self.processes):
+            self.kill(name)
 
 
 def _pids() -> list[int]:
