@@ -20,12 +20,14 @@ from orders_platform.automation.jobs import (
     deliver_finance_export,
     weekly_finance_export,
 )
+from orders_platform.automation.maintenance import maintenance_job
 from orders_platform.automation.reconcile import reconcile_job
 from orders_platform.automation.repair import repair_job
 from orders_platform.automation.schedules import (
     build_dashboard_schedule,
     daily_features_schedule,
     daily_orders_schedule,
+    maintenance_schedule,
     weekly_finance_export_schedule,
 )
 from orders_platform.automation.watch import recheck_job, recheck_schedule, watch_job, watch_schedule
@@ -58,6 +60,7 @@ defs: dg.Definitions = dg.Definitions(
         deliver_finance_export,
         reconcile_job(ASSETS),
         repair_job,
+        maintenance_job,
         watch,
         recheck,
     ],
@@ -68,6 +71,7 @@ defs: dg.Definitions = dg.Definitions(
         weekly_finance_export_schedule,
         watch_schedule(watch),
         recheck_schedule(recheck),
+        maintenance_schedule,
     ],
     sensors=[finance_delivery_sensor, failure_alarm, recovery_watch, corrections_sensor],
     resources={"io_manager": WarehouseIOManager(), "orders_source": OrdersSource()},

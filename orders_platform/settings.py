@@ -138,6 +138,15 @@ class Settings:
         "ORDERS_CORRECTIONS_DAYS", 14, _count, "newest days whose source is compared with what was landed"
     )
     corrections_per_tick: int = setting("ORDERS_CORRECTIONS_PER_TICK", 5, _count, "days recaptured and repaired at once")
+    snapshot_days: float = setting(
+        "ORDERS_SNAPSHOT_DAYS", 7.0, _seconds, "days for which maintenance keeps the past states of a DuckLake"
+    )
+    unnamed_file_days: float = setting(
+        "ORDERS_UNNAMED_FILE_DAYS",
+        2.0,
+        _seconds,
+        "days for which maintenance keeps files that nothing names (any more, or yet)",
+    )
     memory_limit: str = setting("ORDERS_DUCKDB_MEMORY_LIMIT", "", _memory, "DuckDB memory, such as 4GB; default DuckDB's own")
     ledger: str = setting("ORDERS_LEDGER_URL", "", str, "SQLite or Postgres; default ledger.db under ORDERS_HOME", secret=True)
     delivery_url: str = setting(

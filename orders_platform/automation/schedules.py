@@ -3,6 +3,7 @@
 import dagster as dg
 
 from orders_platform.automation.jobs import build_dashboard, daily_features, daily_orders, weekly_finance_export
+from orders_platform.automation.maintenance import maintenance_job
 from orders_platform.settings import settings
 
 daily_orders_schedule = dg.build_schedule_from_partitioned_job(
@@ -33,4 +34,12 @@ weekly_finance_export_schedule = dg.build_schedule_from_partitioned_job(
     hour_of_day=6,
     minute_of_hour=0,
     description="Monday 06:00 business time, the week that has ended.",
+)
+
+maintenance_schedule = dg.ScheduleDefinition(
+    name="maintenance_schedule",
+    job=maintenance_job,
+    cron_schedule="0 4 * * *",
+    execution_timezone=settings().timezone,
+    description="At 04:00 business time, between the day's tables and its features. Off until turned on, as every schedule is.",
 )

@@ -2,7 +2,6 @@
 
 import sys
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -22,7 +21,9 @@ def audit(as_json: bool) -> None:
     """What needs a person, each with the command to run. Exit code 1 when something does.
 
     Claims without data and data without claims, failed, blocked, late, stale, divergent and quarantined intervals, rows that no
-    publication owns, mixed code versions, attempts, orphaned files, deliveries in doubt or unlike what is published.
+    publication owns, attempts, deliveries in doubt or unlike what is published. Only worth knowing, because nobody has to act:
+    code that changed inside a range (every deployment does that), orphaned files (maintenance removes them), and data whose run
+    Dagster does not know (what is current is decided by publications).
     """
     from orders_platform.recovery.audit import audit as judge
 
@@ -48,25 +49,22 @@ def evidence_of(found: "World") -> "Evidence":
     from orders_platform.definitions import ASSETS
     from orders_platform.delivery.readiness import contents
     from orders_platform.recovery import audit, dagster_facts
+    from orders_platform.warehouse.maintenance import files_below, orphaned
 
     values = settings()
     facts, states = found.look()
     tables = [(t.asset, t.contract.partition) for t in tables_of(ASSETS).values()]
     with found.warehouse.read() as con:
         foreign = audit.foreign_rows(con, tables)
-        landed = audit.orphaned(con, files_below(values.landing_root))
+        landed = orphaned(con, files_below(values.landing_root))
         content = contents(con, list(found.graph.nodes["finance_export"].intervals))
     return audit.Evidence(
         found.graph, facts, states, values.calendar, datetime.now(UTC).replace(tzinfo=None),
-        timedelta(hours=values.deadline_hours), values.attempts, dagster_facts.claims(found.instance, found.graph),
+        timedelta(hours=values.deadline_hours), values.attempts,
+        dagster_facts.silent(found.instance, found.graph, facts, dagster_facts.claims(found.instance, found.graph)),
         dagster_facts.attempts(found.instance, found.graph), foreign, sent(),
         {week: item.digest for week, item in content.items()}, landed,
     )  # fmt: skip
-
-
-def files_below(root: Path) -> list[str]:
-    """Every file, relative to the folder; those being written (.part) too."""
-    return [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()] if root.is_dir() else []
 
 
 def sent() -> list["Sent"]:

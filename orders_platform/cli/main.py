@@ -28,6 +28,7 @@ COMMANDS = {
     "deliveries": ("deliveries", "deliveries", "What was sent to the partner, what waits, and decisions on it."),
     "interventions": ("interventions", "interventions", "Everything a person did: who, when, why."),
     "audit": ("audit", "audit", "What needs a person: claims without data, holes, blocked and divergent intervals."),
+    "maintenance": ("maintenance", "maintenance", "Give space back: checkpoint, past snapshots, small and orphaned files."),
     "explain": ("explain", "explain", "One interval: its inputs, what it replaced, who made it, what used it."),
     "drill": ("drill", "drill", "Replay a failure on the usual build and on this platform, and compare the numbers."),
     "features": ("features", "features", "Write and verify training sets of customer_features."),

@@ -47,10 +47,10 @@ class Evidence:
     """Everything the audit goes by.
 
     Attributes:
-        claims: pair -> run of its newest materialization event.
         attempts: Pairs whose newest attempt did not materialize them.
         foreign: (table, interval) -> rows that no current publication owns.
         content: Export week -> digest the ledger would know it by.
+        silent: Pairs whose current publication Dagster never heard of -> its run: ended, running, or unknown to Dagster.
         orphans: Landed files that no publication names.
         now: UTC, naive.
     """
@@ -62,7 +62,7 @@ class Evidence:
     now: datetime
     deadline: timedelta
     attempts_allowed: int = 2
-    claims: Mapping[Pair, str] = field(default_factory=dict)
+    silent: Mapping[Pair, str] = field(default_factory=dict)
     attempts: Mapping[Pair, Attempt] = field(default_factory=dict)
     foreign: Mapping[Pair, int] = field(default_factory=dict)
     deliveries: Sequence[Sent] = ()
@@ -210,17 +210,29 @@ def _deliveries(e: Evidence) -> Iterator[Finding]:
 
 
 def _unclaimed(e: Evidence) -> Iterator[Finding]:
-    for asset, spans in _spans(e, {p for p in e.states if p in e.facts.current and p not in e.claims}):
+    """Published, and Dagster was never told.
+
+    A run that ended in between leaves work for a person: nobody retries it, and its checks did not judge what it published. A run
+    that Dagster does not know leaves none: what is current is decided by publications, never by events.
+    """
+    late = {p for p, how in e.silent.items() if how == "running" and e.now - e.facts.current[p].published_at > e.deadline}
+    ended = late | {p for p, how in e.silent.items() if how == "ended"}
+    for asset, spans in _spans(e, ended):
         for span in spans:
-            detail = (
-                f"{len(span)} published, and Dagster has no record of it (another DAGSTER_HOME, or its events were deleted)"
-            )
+            run_id = e.facts.current[asset, span[0]].run_id
+            detail = f"{len(span)} published by run {run_id}, which ended before Dagster and its checks were told"
             yield Finding(
-                "data without claim", asset, _text(span), detail, f"orders show {asset} {span[0]}", needs_person=False
+                "data without claim", asset, _text(span), detail, _repair(asset, span, "its run died after publishing")
             )
+    for asset, spans in _spans(e, {p for p, how in e.silent.items() if how == "unknown"}):
+        for span in spans:
+            detail = f"{len(span)} published by runs that Dagster has no record of (another DAGSTER_HOME, or they were deleted)"
+            remedy = f"orders show {asset} {span[0]}"
+            yield Finding("data without claim", asset, _text(span), detail, remedy, needs_person=False)
 
 
 def _code(e: Evidence) -> Iterator[Finding]:
+    """Never urgent: every deployment leaves it, and whether the past is worth rebuilding is a wish, not a fault."""
     for node in e.graph.nodes.values():
         versions: list[tuple[str, list[str]]] = []
         for interval in node.intervals:
@@ -244,10 +256,11 @@ def _code(e: Evidence) -> Iterator[Finding]:
 
 
 def _orphans(e: Evidence) -> Iterator[Finding]:
+    """Never urgent: nobody reads them, and maintenance removes them when they are old enough."""
     for location in e.orphans:
         asset, interval = location.split("/")[0], location.split("=")[-1].split("/")[0]
         detail = f"{location}: no publication names it (a run ended between writing and publishing)"
-        yield Finding("orphaned file", asset, interval, detail, f"rm {location}, once no run is active", needs_person=False)
+        yield Finding("orphaned file", asset, interval, detail, "orders maintenance", needs_person=False)
 
 
 def _spans(e: Evidence, pairs: Collection[Pair]) -> Iterator[tuple[str, list[list[str]]]]:
@@ -286,9 +299,3 @@ def foreign_rows(con: Any, tables: Iterable[tuple[str, str]]) -> dict[Pair, int]
         ).fetchall()
         found.update({(table, interval or ""): count for interval, count in rows})
     return found
-
-
-def orphaned(con: Any, locations: Iterable[str]) -> list[str]:
-    """Those of the landed files that no publication names, past ones included."""
-    known = {row[0] for row in con.execute("select location from platform.publications where location is not null").fetchall()}
-    return sorted(set(locations) - known)

@@ -167,6 +167,30 @@ def _runs_of(storage: Any, events: Iterable[int]) -> dict[int, str]:
     return found
 
 
+def silent(instance: dg.DagsterInstance, graph: Graph, facts: Facts, claimed: Mapping[Pair, str]) -> dict[Pair, str]:
+    """Pairs whose current publication has no materialization event -> its run: ended, running, or unknown to this instance."""
+    tables = {node.asset for node in graph.nodes.values() if node.is_table}
+    found = {p: v.run_id for p, v in facts.current.items() if p[0] in tables and claimed.get(p) != v.run_id}
+    wanted = sorted(set(found.values()))
+    storage: Any = instance.event_log_storage
+    told: set[tuple[str, str, str]] = set()
+    known: dict[str, str] = {}
+    for start in range(0, len(wanted), MANY):
+        part = wanted[start : start + MANY]
+        chosen = sa.select(EVENTS.c.run_id, EVENTS.c.asset_key, EVENTS.c.partition).where(
+            EVENTS.c.run_id.in_(part), EVENTS.c.dagster_event_type == dg.DagsterEventType.ASSET_MATERIALIZATION.value
+        )
+        with storage.index_connection() as con:
+            told.update(con.execute(chosen).fetchall())
+        runs = instance.get_runs(dg.RunsFilter(run_ids=part))
+        known.update({run.run_id: "ended" if run.is_finished else "running" for run in runs})
+    return {
+        (asset, interval): known.get(run_id, "unknown")
+        for (asset, interval), run_id in found.items()
+        if (run_id, dg.AssetKey(asset).to_string(), interval) not in told
+    }
+
+
 def attempts(instance: dg.DagsterInstance, graph: Graph) -> dict[Pair, Attempt]:
     """Pairs that runs planned and did not materialize since they were last materialized."""
     storage: Any = instance.event_log_storage

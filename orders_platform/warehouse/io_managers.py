@@ -211,6 +211,7 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
         contract = contract_of(context.definition_metadata, asset)
         root = settings().landing_root
         failed: dict[str, OrdersError] = {}
+        landing.sign(root, self.warehouse.url)
         with self.warehouse.read() as con:
             known = publications.current(con, [(asset, interval) for interval in intervals])
         for interval in intervals:
@@ -241,6 +242,7 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
                 digest_columns=tuple(capture.schema.names),
             )
             with self.warehouse.write(f"run {step.run_id} publishing {asset} {interval}", [asset]) as con:
+                landing.require(root, file.location)
                 done.append(publications.publish(con, made, lambda: require_active(step.instance, step.run_id, asset)))
         if failed:
             reason = next(iter(failed.values()))

@@ -3,6 +3,7 @@
 Not here: where the rows come from (source/) or which file is current (publications.py).
 """
 
+import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from orders_platform.calendar import parse_interval
+from orders_platform.errors import OrdersError
 from orders_platform.warehouse.contract import identifier, literal
 from orders_platform.warehouse.files import FileCorrupt, part_of, place, safe_path, sha256_of
 from orders_platform.warehouse.publications import one
@@ -22,8 +24,18 @@ from orders_platform.warehouse.publications import one
 CANARY = "select hash(42, 'canary', 1.50::decimal(18,2), date '2026-01-05') % 65536"
 
 
+MARKS = ".warehouses"
+"""Folder under the landing root in which each warehouse that lands there leaves its mark."""
+
+
 class LandingCorrupt(FileCorrupt):
     """A landed file that is missing, or whose bytes are not those that were recorded."""
+
+
+class LandingGone(OrdersError):
+    """A landed file that nobody had published for long was removed by maintenance just when its rows were landed again."""
+
+    retryable = True
 
 
 @dataclass(frozen=True)
@@ -77,12 +89,43 @@ def land(
             os.fsync(sink.fileno())
         rows, digest = _measure(part, schema.names)
         final = folder / f"{digest}.parquet"
-        if not place(part, final) and not _holds(final, schema.names, rows, digest):
+        is_new = place(part, final)
+        require(root, str(final.relative_to(root)))
+        if not is_new and not _holds(final, schema.names, rows, digest):
             raise LandingCorrupt(
                 f"{asset} {interval}: {final.name} no longer holds the rows it is named for.",
                 f"Move {final} away, then materialize {asset} for {interval} again.",
             )
     return LandedFile(str(final.relative_to(root)), sha256_of(final), digest, rows)
+
+
+def require(root: Path, location: str) -> None:
+    """Touch the landed file, so that maintenance takes it for young; asked again under the claim that publishes it.
+
+    Raises:
+        LandingGone: It was removed meanwhile.
+    """
+    try:
+        os.utime(root / location)
+    except FileNotFoundError:
+        raise LandingGone(f"{location} was removed as an orphan meanwhile.", "Capture the day again.") from None
+
+
+def sign(root: Path, url: str) -> None:
+    """Leave the mark of a warehouse that lands here: where several do, no one of them knows which files nobody names."""
+    mark = root / MARKS / _mark(url)
+    if not mark.exists():
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+
+
+def others(root: Path, url: str) -> bool:
+    """Whether another warehouse lands here too, or did."""
+    return any(mark.name != _mark(url) for mark in (root / MARKS).glob("*"))
+
+
+def _mark(url: str) -> str:
+    return hashlib.sha256(url.encode()).hexdigest()[:16]
 
 
 def create_view(con: Any, name: str, partition: str, root: Path, files: Mapping[str, tuple[str, str]], asset: str) -> None:

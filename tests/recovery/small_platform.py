@@ -4,12 +4,13 @@ Beside it a slow, obvious model in plain Python. No Dagster: its claims are a di
 """
 
 import atexit
+import hashlib
 import shutil
 import tempfile
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -20,17 +21,20 @@ import pyarrow as pa
 
 from orders_platform.calendar import Calendar
 from orders_platform.delivery.ledger import Ledger
+from orders_platform.delivery.states import Content
 from orders_platform.recovery import states
 from orders_platform.recovery.closure import Graph, Node
 from orders_platform.recovery.repair import Launched
 from orders_platform.recovery.states import Facts, State
 from orders_platform.warehouse import landing, publications
 from orders_platform.warehouse.contract import Column, TableContract
+from orders_platform.warehouse.exports import csv_bytes
 from orders_platform.warehouse.inputs import Input
 from orders_platform.warehouse.publications import Pair, Publication
 from orders_platform.warehouse.swap import Swap
 from orders_platform.warehouse.tables import Output
 from tests.recovery.graphs import CALENDAR, days
+from tests.recovery.partner import Killed, Partner
 
 DAYS = days(7)
 WEEK = DAYS[0]
@@ -92,10 +96,6 @@ def landed(day: str, rows: tuple[tuple[str, str], ...]) -> landing.LandedFile:
     """The rows as a landed file; equal rows are landed once in all histories, for they have one file anyway."""
     batch = pa.RecordBatch.from_pylist([{"order_id": o, "amount": a} for o, a in rows], SCHEMA)
     return landing.land(root(), "raw", day, "order_date", [batch], SCHEMA)
-
-
-class Killed(BaseException):
-    """The process is gone: nothing after it happens, not even a rollback."""
 
 
 @dataclass
@@ -199,7 +199,7 @@ class Platform:
         self.clock = datetime(2026, 2, 1)
         self.ledger_file = self.root / f"{uuid.uuid4()}.db"
         self.ledger = Ledger(f"sqlite:///{self.ledger_file}", lambda: self.clock)
-        self.partner: list[str] = []
+        self.partner = Partner(self.ledger, self.root, self.wait)
         self.runs = 0
 
     def close(self) -> None:
@@ -257,23 +257,21 @@ class Platform:
         assert is_faulty or refused == bool(error), (asset, intervals, error)
         self.model.make(asset, done, run_id)
 
-    def send(self, *, die: str = "") -> None:
-        """Deliver the week's export through the ledger; `die` before or after the partner has it."""
-        export = self.model.newest(("export", WEEK))
-        if export is None or self.model.state(("export", WEEK)) != "current":
+    def send(self, answer: str) -> None:
+        """One run of the delivery of the week's export, as it is published and current; the partner does with it as told."""
+        if self.model.newest(("export", WEEK)) is None or self.model.state(("export", WEEK)) != "current":
             return
-        from orders_platform.delivery.states import Content
-
+        rows = self.base.execute("select order_date, amount from orders.export order by all").fetchall()
+        data = csv_bytes(["order_date", "amount"], rows)
+        digest = hashlib.sha256(data).hexdigest()
+        file = self.root / f"{digest}.csv"
+        file.write_bytes(data)
+        file.with_suffix(".json").write_text("{}")
         current = publications.current(self.base, [("export", WEEK)])["export", WEEK]
-        delivery = self.ledger.open(Content("export", WEEK, current.digest, "none", current.publication_id))
-        mine = str(uuid.uuid4())
-        claimed = self.ledger.claim(delivery, mine, "partner", "", lease=60, may_repeat=False)
-        if claimed.claim_id != mine or claimed.state != "claimed":
-            return
-        if die != "before":
-            self.partner.append(claimed.idempotency_key)
-        if not die:
-            self.ledger.record(claimed, type(claimed.state)("delivered"), "taken", receipt={"at": "partner"})
+        self.partner.deliver(Content("finance_export", WEEK, digest, file.name, current.publication_id), answer)
+
+    def wait(self, seconds: float) -> None:
+        self.clock += timedelta(seconds=seconds)
 
     # What is true
 
@@ -286,7 +284,7 @@ class Platform:
         _, found = self.look()
         assert {p: s.name for p, s in found.items()} == {p: self.model.state(p) for p in found}
         self._check_rows()
-        assert len(self.partner) == len(set(self.partner)), "delivered twice"
+        self.partner.check(WEEK)
         count = self.base.execute("select count(distinct intervention_id) from platform.interventions").fetchall()[0][0]
         assert count == self.model.interventions
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from orders_platform.recovery import states
-from orders_platform.recovery.audit import Attempt, Evidence, Finding, Sent, audit, foreign_rows, orphaned
+from orders_platform.recovery.audit import Attempt, Evidence, Finding, Sent, audit, foreign_rows
 from orders_platform.recovery.interventions import quarantine
+from orders_platform.warehouse.maintenance import orphaned
 from orders_platform.warehouse.publications import Pair
 from tests.recovery.graphs import CALENDAR, days, platform_graph, publish, tables, warehouse
 
@@ -30,7 +31,7 @@ def judge(con: Any, claims: Mapping[Pair, str] | None = None, **more: Any) -> li
     known = {p: run for p, run in known.items() if p in facts.current or p in (claims or {})}
     facts = states.read_facts(con, GRAPH, known)
     found = states.states(GRAPH, facts)
-    return audit(Evidence(GRAPH, facts, found, CALENDAR, NOW, timedelta(hours=8), claims=known, **more))
+    return audit(Evidence(GRAPH, facts, found, CALENDAR, NOW, timedelta(hours=8), **more))
 
 
 def only(findings: list[Finding]) -> Finding:
@@ -42,15 +43,24 @@ def test_where_all_is_well_nothing_is_found() -> None:
     assert judge(whole()) == []
 
 
-def test_a_claim_without_data_and_data_without_a_claim() -> None:
+def test_a_claim_without_data() -> None:
     found = next(f for f in judge(whole(), {("fct_orders", DAY): ""}) if f.finding == "claim without data")
     assert (found.asset, found.interval) == ("fct_orders", DAY)
     assert found.remedy == f'orders repair fct_orders {DAY} --reason "marked, never made"'
+
+
+def test_data_without_a_claim_needs_a_person_only_where_its_run_is_known_and_over() -> None:
     con = whole()
-    facts = states.read_facts(con, GRAPH, {})
-    quiet = audit(Evidence(GRAPH, facts, states.states(GRAPH, facts), CALENDAR, NOW, timedelta(hours=8)))
-    assert {f.finding for f in quiet} == {"data without claim"} and not any(f.needs_person for f in quiet)
-    assert {f.interval for f in quiet if f.asset == "raw_orders"} == {f"{DAYS[0]}...{DAYS[-1]}"}
+    pairs = {("raw_orders", d): "ended" for d in DAYS[:2]}
+    found = only(judge(con, silent=pairs))
+    assert (found.finding, found.interval, found.needs_person) == ("data without claim", f"{DAYS[0]}...{DAYS[1]}", True)
+    assert found.remedy == f'orders repair raw_orders {found.interval} --reason "its run died after publishing"'
+    unknown = only(judge(con, silent=dict.fromkeys(pairs, "unknown")))
+    assert (unknown.finding, unknown.needs_person) == ("data without claim", False)
+    con.execute("update platform.publications set published_at = ?", [NOW - timedelta(hours=1)])
+    assert judge(con, silent=dict.fromkeys(pairs, "running")) == []
+    con.execute("update platform.publications set published_at = ?", [NOW - timedelta(hours=9)])
+    assert only(judge(con, silent=dict.fromkeys(pairs, "running"))).needs_person
 
 
 def test_late_intervals_are_one_finding_a_span_and_none_before_the_deadline() -> None:
@@ -142,4 +152,4 @@ def test_files_of_past_publications_are_no_orphans() -> None:
     publish(con, GRAPH, [("raw_orders", DAY)], "b")
     assert orphaned(con, ["raw_orders/a", "raw_orders/order_date=2026-01-06/b"]) == ["raw_orders/order_date=2026-01-06/b"]
     found = only([f for f in judge(con, orphans=["raw_orders/order_date=2026-01-06/b"]) if f.finding == "orphaned file"])
-    assert (found.asset, found.interval, found.needs_person) == ("raw_orders", DAY, False)
+    assert (found.asset, found.interval, found.needs_person, found.remedy) == ("raw_orders", DAY, False, "orders maintenance")

@@ -7,7 +7,6 @@ made from. HISTORIES sets how many; HISTORY_SEED repeats a run.
 import os
 import random
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from orders_platform.recovery.interventions import holds, quarantine, record, release
 from orders_platform.recovery.repair import Repair, plan
 from orders_platform.warehouse.publications import Pair
+from tests.recovery.partner import ACTIONS, ANSWERS
 from tests.recovery.small_platform import DAYS, GRAPH, WEEK, Launcher, Made, Platform
 
 ASSETS = ("raw", "stg", "daily", "total")
@@ -43,8 +43,13 @@ class History(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.there.close()
 
-    @initialize(rows=st.dictionaries(st.sampled_from(DAYS), st.sampled_from(AMOUNTS)), built=st.sampled_from((7, 7, 3, 0)))
-    def start(self, rows: dict[str, str], built: int) -> None:
+    @initialize(
+        rows=st.dictionaries(st.sampled_from(DAYS), st.sampled_from(AMOUNTS)),
+        built=st.sampled_from((7, 7, 3, 0)),
+        knows_keys=st.booleans(),
+    )
+    def start(self, rows: dict[str, str], built: int, knows_keys: bool) -> None:
+        self.there.partner.may_repeat = knows_keys
         for day, amount in rows.items():
             self.there.model.source[day] = {"o1": amount, "o2": "1.00"}
         for asset in ASSETS if built else ():
@@ -126,11 +131,15 @@ class History(RuleBasedStateMachine):
         assert {after[p].name for p in outcome.waiting} <= {"missing", "stale", "claimed", "divergent"}
         assert all(before[p] == after[p] for p in before if p not in everything)
 
-    @rule(die=st.sampled_from(("", "before", "after")), wait=st.booleans())
-    def deliver(self, die: str, wait: bool) -> None:
+    @rule(answer=st.sampled_from(ANSWERS), wait=st.booleans())
+    def deliver(self, answer: str, wait: bool) -> None:
         if wait:
-            self.there.clock += timedelta(hours=1)
-        self.there.send(die=die)
+            self.there.wait(3600)
+        self.there.send(answer)
+
+    @rule(action=st.sampled_from(ACTIONS))
+    def decide(self, action: str) -> None:
+        self.there.partner.decide(WEEK, action)
 
     @invariant()
     def everything_holds(self) -> None:

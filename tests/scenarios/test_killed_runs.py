@@ -2,6 +2,8 @@
 
 import pytest
 
+from orders_platform.cli.audit import evidence_of
+from orders_platform.recovery.audit import audit
 from tests.conftest import Workspace
 
 DAY, OTHER = "2026-01-05", "2026-01-06"
@@ -45,3 +47,24 @@ def test_a_killed_run_leaves_each_table_wholly_old_or_new_and_the_next_one_succe
     ) == [(77, 5)]
     after = workspace.current()
     assert {day for asset, day in old if after[asset, day].digest != old[asset, day].digest} == {DAY}
+
+
+def test_what_was_published_by_a_run_that_died_before_dagster_was_told_needs_a_person(workspace: Workspace) -> None:
+    workspace.put_days(DAY)
+    assert workspace.materialize(DAY, assets=("raw_orders", "stg_orders")).success
+    command = ["asset", "materialize", "--select", "stg_orders", "--partition", DAY]
+    program = f"from tests.warehouse.killing import run_until; run_until('after commit', {command!r})"
+    assert workspace.run("python", "-c", program, DAGSTER_MODULE_NAME="orders_platform.definitions").returncode == -9
+    assert workspace.current()["stg_orders", DAY].revision == 2
+
+    def found() -> list[tuple[str, str, str, bool]]:
+        mine = [f for f in audit(evidence_of(workspace.world())) if f.finding == "data without claim"]
+        return [(f.asset, f.interval, f.remedy, f.needs_person) for f in mine]
+
+    assert found() == []  # it may still be running
+    (run,) = [run for run in workspace.instance.get_runs() if not run.is_finished]
+    workspace.instance.report_run_failed(run)
+    remedy = f'orders repair stg_orders {DAY} --reason "its run died after publishing"'
+    assert found() == [("stg_orders", DAY, remedy, True)]
+    assert workspace.repair("stg_orders", DAY).repaired == [("stg_orders", DAY)]
+    assert found() == []
