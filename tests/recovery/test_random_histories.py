@@ -131,11 +131,20 @@ class History(RuleBasedStateMachine):
         assert {after[p].name for p in outcome.waiting} <= {"missing", "stale", "claimed", "divergent"}
         assert all(before[p] == after[p] for p in before if p not in everything)
 
-    @rule(answer=st.sampled_from(ANSWERS), wait=st.booleans())
-    def deliver(self, answer: str, wait: bool) -> None:
-        if wait:
-            self.there.wait(3600)
-        self.there.send(answer)
+    @rule(answers=st.lists(st.sampled_from(ANSWERS), min_size=1, max_size=4), wait=st.booleans())
+    def deliver(self, answers: list[str], wait: bool) -> None:
+        """So many runs of the delivery one after the other, each with a fate of its own."""
+        for answer in answers:
+            if wait:
+                self.there.wait(3600)
+            self.there.send(answer)
+
+    @rule(day=st.sampled_from(HOT), amount=st.sampled_from(AMOUNTS), answers=st.lists(st.sampled_from(ANSWERS), max_size=4))
+    def correct_rebuild_and_deliver(self, day: str, amount: str, answers: list[str]) -> None:
+        self.correct_the_source(day, "o1", amount)
+        self.backfill(DAYS)
+        self.there.run("export", (WEEK,))
+        self.deliver(answers, wait=True)
 
     @rule(action=st.sampled_from(ACTIONS))
     def decide(self, action: str) -> None:

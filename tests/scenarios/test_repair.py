@@ -67,16 +67,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@pytest.fixture(scope="module")
-def corrected(template: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[Pair, str]:
-    """The digests of the same week where the correction was there from the start and nothing ever failed."""
-    with opened(tmp_path_factory.mktemp("corrected")) as workspace:
-        workspace.put_days(*DAYS)
-        workspace.sql_source(*CORRECTION)
-        build(workspace)
-        return workspace.digests()
-
-
 @pytest.fixture
 def built(template: Path, tmp_path: Path) -> Iterator[Workspace]:
     home = tmp_path / "home"
@@ -139,27 +129,6 @@ def test_a_day_that_failed_on_its_first_run_is_repaired_with_all_that_never_ran_
     outcome = repair(workspace, "fct_orders", DAY)
     assert (set(outcome.repaired), outcome.failed) == (never, {})
     assert outcome.waiting["finance_export", WEEK] == f"revenue_daily {DAYS[4]} is missing"
-
-
-@pytest.mark.parametrize("asset", [pytest.param(a, marks=() if a == "fct_orders" else pytest.mark.proof) for a in CHAIN[1:]])
-def test_a_correction_that_fails_at_any_position_is_repaired_to_what_never_failed(
-    built: Workspace, corrected: dict[Pair, str], monkeypatch: pytest.MonkeyPatch, asset: str
-) -> None:
-    built.sql_source(*CORRECTION)
-    with broken(monkeypatch, asset, DAY):
-        assert not built.materialize(DAY, assets=CHAIN).success
-    graph, now, before = world(built).graph, states(built), revisions(built)
-    expected = [p for p in closure(graph, [(asset, DAY)]) if now.get(p) == "stale"]
-    assert expected == [p for p in closure(graph, [(asset, DAY)]) if p in now and p[1] <= DAYS[-1] and now[p] != "missing"]
-    outcome = repair(built, asset, DAY)
-    assert (outcome.failed, outcome.divergent) == ({}, [])
-    assert outcome.repaired == expected
-    touched = {p for p, revision in revisions(built).items() if revision != before[p]}
-    assert touched - {("stg_orders_rejected", DAY)} == set(expected)
-    if "stale" in states(built).values():  # a branch beside the one that failed is a repair of its own
-        repair(built, "fct_orders", DAY)
-    assert "stale" not in states(built).values()
-    assert built.digests() == corrected
 
 
 def test_a_rerun_with_identical_content_leaves_nothing_stale_and_the_repair_stops_at_once(built: Workspace) -> None:
