@@ -7,7 +7,7 @@ from typing import Any
 
 from orders_platform.delivery.channels import NotTaken, OutcomeUnknown, Parcel, Refused
 from orders_platform.delivery.deliver import Patience, deliver
-from orders_platform.delivery.ledger import Ledger
+from orders_platform.delivery.ledger import BeingSent, Ledger
 from orders_platform.delivery.states import Content, Delivery, NotPossible, State
 
 ANSWERS = ("takes it", "takes it", "dies before", "dies after", "is busy", "does not answer", "refuses")
@@ -65,7 +65,7 @@ class Partner:
         self.answer = answer
         try:
             made = deliver(self.ledger, self, self.ledger.open(content), self.exports_root, PATIENCE, pause=self.pause)
-        except Killed:
+        except (Killed, BeingSent):
             return
         if made.state == State.DELIVERED:
             self.settled.add(made.idempotency_key)

@@ -177,6 +177,34 @@ def test_whatever_happens_in_whatever_order_states_and_rows_are_what_they_should
     tell(int(os.environ.get("HISTORIES") or 25))
 
 
+def test_whatever_becomes_of_its_deliveries_the_partner_gets_each_revision_once_and_corrections_by_approval() -> None:
+    """Deliveries alone, close together: in the histories above they are few."""
+    number = int(os.environ.get("HISTORY_SEED") or random.randrange(2**32))
+    print(f"HISTORY_SEED={number}")
+    chance = random.Random(number)
+    sent = 0
+    for _ in range(int(os.environ.get("HISTORIES") or 12)):
+        there = Platform()
+        there.partner.may_repeat = chance.random() < 0.5
+        for _ in range(12):
+            what = chance.choice(("correct", "deliver", "deliver", "deliver", "decide", "wait")) if there.runs else "correct"
+            if what == "correct":
+                there.model.source[HOT[0]] = {"o1": chance.choice(AMOUNTS)}
+                for asset in ASSETS:
+                    there.run(asset, DAYS)
+                there.run("export", (WEEK,))
+            elif what == "deliver":
+                there.send(chance.choice(ANSWERS))
+            elif what == "decide":
+                there.partner.decide(WEEK, chance.choice(ACTIONS))
+            else:
+                there.wait(3600)
+            there.partner.check(WEEK)
+        sent += len(there.partner.taken)
+        there.close()
+    assert sent
+
+
 @pytest.mark.proof
 @pytest.mark.parametrize("part", range(8))
 def test_two_thousand_histories(part: int) -> None:
