@@ -2,7 +2,8 @@
 
 import os
 
-for name in [name for name in os.environ if name.startswith("ORDERS_") and name not in ("ORDERS_PROOF", "ORDERS_TEST_DATA")]:
+KEPT = ("ORDERS_PROOF", "ORDERS_TEST_DATA", "ORDERS_TEST_ENGINE")
+for name in [name for name in os.environ if name.startswith("ORDERS_") and name not in KEPT]:
     del os.environ[name]
 os.environ.update(
     DAGSTER_DISABLE_TELEMETRY="yes",
@@ -18,6 +19,7 @@ import pytest
 
 from orders_platform.drills.workspace import DAILY, Workspace, failure_of, opened
 from orders_platform.settings import PROJECT
+from tests import lakes
 from tests.servers import postgres
 
 __all__ = ["DAILY", "PROJECT", "Workspace", "failure_of", "postgres"]
@@ -25,16 +27,41 @@ __all__ = ["DAILY", "PROJECT", "Workspace", "failure_of", "postgres"]
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long proofs run where asked for: ORDERS_PROOF=1, or `make proof`."""
-    if not os.environ.get("ORDERS_PROOF"):
-        for item in items:
-            if item.get_closest_marker("proof"):
-                item.add_marker(pytest.mark.skip(reason="a long proof; run make proof"))
+    for item in items:
+        if item.get_closest_marker("proof") and not os.environ.get("ORDERS_PROOF"):
+            item.add_marker(pytest.mark.skip(reason="a long proof; run make proof"))
+        if lakes.chosen() and (only := item.get_closest_marker("file_only")):
+            item.add_marker(pytest.mark.skip(reason=f"about the DuckDB file: {only.args[0]}"))
+
+
+@pytest.fixture(scope="session")
+def lake_server(request: pytest.FixtureRequest) -> None:
+    """The server that the tests' DuckLakes have their catalogs in."""
+    pytest.importorskip("duckdb_extensions", reason="DuckDB's extension wheels are not installed: pip install -e '.[scale]'")
+    lakes.start(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def lake_everywhere(request: pytest.FixtureRequest) -> None:
+    """Where every test runs on DuckLake, the fixtures that are made once do too."""
+    if lakes.chosen():
+        request.getfixturevalue("lake_server")
+
+
+@pytest.fixture(autouse=True)
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The engine of the test's warehouses: file or lake."""
+    if found := getattr(request, "param", ""):
+        monkeypatch.setenv(lakes.ENGINE, found)
+        if found == "lake":
+            request.getfixturevalue("lake_server")
+    return "lake" if lakes.chosen() else "file"
 
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
     """A fresh workspace with an empty source, on the sample's calendar (28 days from 2026-01-05, UTC)."""
-    monkeypatch.setenv("ORDERS_HOME", str(tmp_path))
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster"))
+    for name, value in lakes.environ(tmp_path).items():
+        monkeypatch.setenv(name, value)
     with opened(tmp_path) as made:
         yield made

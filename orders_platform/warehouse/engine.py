@@ -5,8 +5,8 @@ Not here: who may have the file when (session.py). Starting an engine takes 11 t
 
 import os
 import threading
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -27,7 +27,7 @@ class Means:
 
 @dataclass
 class _Engine:
-    """A database in memory to which one file is attached for as long as some session has it."""
+    """A database in memory to which one warehouse is attached for as long as some session has it."""
 
     means: Means
     con: Any
@@ -36,7 +36,7 @@ class _Engine:
 
 
 _lock = threading.Lock()
-_attached: dict[tuple[Path, bool], _Engine] = {}
+_attached: dict[Hashable, _Engine] = {}
 _idle: list[_Engine] = []
 _inherited: list[_Engine] = []
 """Engines of the process this one was forked from: their threads are not here, and closing one would wait for them for ever."""
@@ -53,17 +53,17 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def attach(path: Path, means: Means, *, read_only: bool) -> Any:
-    """A connection to the file; sessions of this process that read it share one attachment, so that closing one frees no lock.
+def attach(key: Hashable, means: Means, attaching: Callable[[Any], object]) -> Any:
+    """A connection to what `attaching` attaches as CATALOG; sessions of one key share the attachment.
 
     Raises:
-        duckdb.Error: The file is held by somebody else, or cannot be opened.
+        duckdb.Error: It is held by somebody else, or cannot be opened.
     """
     with _lock:
-        engine = _attached.get((path, read_only)) or _take(means)
+        engine = _attached.get(key) or _take(means)
         try:
             if not engine.sessions:
-                engine.con.execute(f"attach {literal(str(path))} as {CATALOG}{' (read_only)' if read_only else ''}")
+                attaching(engine.con)
             con = engine.con.cursor()
             con.execute(f"use {CATALOG}")
         except BaseException:
@@ -71,20 +71,20 @@ def attach(path: Path, means: Means, *, read_only: bool) -> Any:
                 engine.con.close()
             raise
         engine.sessions += 1
-        _attached[path, read_only] = engine
+        _attached[key] = engine
         return con
 
 
-def release(path: Path, con: Any, *, read_only: bool, is_sound: bool) -> None:
+def release(key: Hashable, con: Any, *, is_sound: bool) -> None:
     """Close a session's connection; the last one detaches the file, and an engine in which something failed is not used again."""
     with _lock:
-        engine = _attached[path, read_only]
+        engine = _attached[key]
         con.close()
         engine.sessions -= 1
         engine.is_sound &= is_sound
         if engine.sessions:
             return
-        del _attached[path, read_only]
+        del _attached[key]
         if engine.is_sound and not _idle:
             try:
                 engine.con.execute(f"detach {CATALOG}")

@@ -1,9 +1,11 @@
-"""DuckLake. Belongs here: the warehouse on many machines: attaching the catalog, one advisory lock a table as the claim.
+"""DuckLake. Belongs here: the warehouse on many machines: attaching the catalog and the data path.
 
-Not here: what is written: every statement is the one the DuckDB file gets.
+Not here: who may write what (claims.py), and what is written: every statement is the one the DuckDB file gets.
 """
 
 import os
+import re
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,20 +13,23 @@ from typing import Any
 
 import duckdb
 
-from orders_platform.errors import OrdersError, SettingsError
+from orders_platform.errors import SettingsError
 from orders_platform.warehouse import engine, publications
+from orders_platform.warehouse.claims import Claimed, LakeUnavailable, claimed
 from orders_platform.warehouse.contract import literal
-from orders_platform.warehouse.session import Warehouse, WarehouseBusy
+from orders_platform.warehouse.session import Warehouse
 
 PREFIX = "ducklake:postgres:"
-LOCK_SPACE = 20260105
-"""First half of the advisory lock's key; the second is the hash of the table's name."""
-
-
-class LakeUnavailable(OrdersError):
-    """The catalog or the data path cannot be reached; the message never shows the connection string."""
-
-    retryable = True
+CATALOG_SECRET = "warehouse_catalog"  # noqa: S105
+S3_SHOWN = ("set global s3_secret_access_key = ''", "set global s3_session_token = ''")
+"""httpfs takes these from the environment when it is loaded, and shows them in duckdb_settings() (measured)."""
+NOT_MADE = "creating a new DuckLake is explicitly disabled"
+RETRIES = (
+    "set global ducklake_max_retry_count = 40",
+    "set global ducklake_retry_wait_ms = 20",
+    "set global ducklake_retry_backoff = 1.15",
+)
+"""Commits of other tables at the same moment make DuckLake try again: at once, and for half a minute in all."""
 
 
 @dataclass(frozen=True)
@@ -64,67 +69,93 @@ class Lake(Warehouse):
         Raises:
             WarehouseBusy: A table's lock could not be had within the wait; names who has it.
         """
-        with self._single(), self._claimed(holder, tables) as claim, self._connected(read_only=False) as con:
+        claiming = claimed(self._catalog[0], holder, tables, self.wait_seconds)
+        with self._single(), claiming as claim, self._connected(read_only=False) as con:
             if not self._prepared(con):
-                claim(["schema"])
+                claim.take(["schema"])
                 if not self._prepared(con):
                     publications.prepare(con, self.calendar)
-            yield con
+            yield Claimed(con, claim)
 
     def _prepared(self, con: Any) -> bool:
         return publications.is_prepared(con, self.calendar)
 
-    @contextmanager
-    def _claimed(self, holder: str, tables: Sequence[str]) -> Iterator[Any]:
+    @property
+    def _catalog(self) -> tuple[str, str]:
+        """The catalog's connection string for psycopg, and what DuckDB may show of it."""
         import psycopg
 
+        text = self.url.removeprefix(PREFIX)
         try:
-            lock = psycopg.connect(self._conninfo, autocommit=True, application_name=holder[:63])
-        except psycopg.OperationalError:
-            raise LakeUnavailable("The catalog of the warehouse cannot be reached.", "See ORDERS_WAREHOUSE_URL.") from None
+            parts: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(text)
+        except psycopg.ProgrammingError:  # its text holds the whole string
+            raise SettingsError("ORDERS_WAREHOUSE_URL names no Postgres.", f"{PREFIX}host=… dbname=… user=…") from None
+        return text, psycopg.conninfo.make_conninfo(**{**parts, "password": None})
 
-        def claim(names: Sequence[str]) -> None:
-            for name in sorted(names):
-                try:
-                    lock.execute("select pg_advisory_lock(%s, hashtext(%s))", (LOCK_SPACE, name))
-                except psycopg.errors.LockNotAvailable:
-                    raise WarehouseBusy(
-                        f"{name} was held for longer than {self.wait_seconds:g} s by {_holder(lock, name)}.",
-                        "Wait for it or stop it, then try again; ORDERS_LOCK_WAIT_SECONDS sets the wait.",
-                    ) from None
-
-        with lock:
-            lock.execute(f"set lock_timeout = {int(self.wait_seconds * 1000):d}")
-            claim(tables)
-            yield claim
-
-    @property
-    def _conninfo(self) -> str:
-        return self.url.removeprefix(PREFIX)
+    @contextmanager
+    def _connected(self, *, read_only: bool) -> Iterator[Any]:
+        with super()._connected(read_only=read_only) as con:
+            try:
+                yield con
+            except duckdb.Error as error:
+                if "DuckLake" not in str(error):
+                    raise
+                # A catalog that is gone comes as a Binder Error, and would pass for a wrong query (measured).
+                said = re.search("(FATAL|ERROR): .*", str(error))
+                raise LakeUnavailable(
+                    f"The catalog of the warehouse failed: {said.group() if said else str(error).splitlines()[0]}.",
+                    "What was there stays; run it again.",
+                ) from error
 
     def _connect(self, *, read_only: bool) -> Any:
-        con = engine.start(self._means())
-        try:
-            for extension in ("ducklake", "postgres_scanner", *(["httpfs"] if self.data_path.startswith("s3://") else [])):
+        found = self._attached(read_only=read_only)
+        if found is None:
+            # Two who make the catalog at once would both fail (measured).
+            with claimed(self._catalog[0], "creating the warehouse", ["schema"], self.wait_seconds):
+                engine.release(self._session, self._attached(is_made=False), is_sound=True)
+            return self._connect(read_only=read_only)
+        return found
+
+    def _attached(self, *, read_only: bool = False, is_made: bool = True) -> Any:
+        """A connection; None where there is no catalog and none is to be made."""
+        text, shown = self._catalog
+        made = f"create_if_not_exists {not is_made}{', read_only' if read_only else ''}"
+        statement = (
+            f"attach {literal(PREFIX + shown)} as {engine.CATALOG} "
+            f"(data_path {literal(self.data_path)}, meta_secret {CATALOG_SECRET}, {made})"
+        )
+
+        def attaching(con: Any) -> None:
+            is_remote = self.data_path.startswith("s3://")
+            for extension in ("ducklake", "postgres_scanner", *(["httpfs"] if is_remote else [])):
                 load(con, extension)
-            if self.data_path.startswith("s3://"):
-                con.execute(s3_secret())
-            mode = ", read_only" if read_only else ""
-            con.execute(f"attach {literal(self.url)} as warehouse (data_path {literal(self.data_path)}{mode})")
-            con.execute("use warehouse")
+            give(con, [catalog_secret(text), *(S3_SHOWN if is_remote else ()), *([s3_secret()] if is_remote else [])])
+            for setting in RETRIES:
+                con.execute(setting)
+            con.execute(statement)
+
+        try:
+            return engine.attach(self._session, self._means(), attaching)
         except duckdb.Error as error:
-            con.close()
-            if read_only and "does not exist" in str(error):
-                return self._connect(read_only=False)
-            # The text may hold the connection string, so neither it nor its cause is shown.
+            if is_made and NOT_MADE in str(error):
+                return None
             raise LakeUnavailable(
-                f"The warehouse cannot be attached ({type(error).__name__}).",
+                f"The warehouse cannot be attached: {str(error).splitlines()[0]}",
                 "See ORDERS_WAREHOUSE_URL and ORDERS_LAKE_DATA_PATH.",
-            ) from None
-        return con
+            ) from error
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folder of its files."""
+        return (self.data_path,)
+
+    @property
+    def _session(self) -> tuple[str, int]:
+        """Every session attaches for itself: it may write beside the others, and no thread has two."""
+        return self.url, threading.get_ident()
 
     def _close(self, con: Any, *, read_only: bool, is_sound: bool) -> None:
-        con.close()
+        engine.release(self._session, con, is_sound=is_sound)
 
     def _means(self) -> engine.Means:
         return engine.Means(str(self.locks.parent / "tmp"), self.threads, self.memory_limit)
@@ -142,7 +173,7 @@ def load(con: Any, extension: str) -> None:
         try:
             from duckdb_extensions import import_extension
 
-            import_extension(extension)
+            import_extension(extension, con=con)
             con.execute(f"load {extension}")
         except Exception as wheel:
             try:
@@ -152,6 +183,31 @@ def load(con: Any, extension: str) -> None:
                 raise SettingsError(
                     f"DuckDB's extension {extension} cannot be loaded ({wheel}).", "pip install 'orders-platform[scale]'"
                 ) from None
+
+
+def give(con: Any, secrets: Sequence[str]) -> None:
+    """Run the statements that hold secrets.
+
+    Raises:
+        SettingsError: DuckDB refuses one; its text, which may quote the statement, is not shown.
+    """
+    try:
+        for statement in secrets:
+            con.execute(statement)
+    except duckdb.Error as error:
+        raise SettingsError(
+            f"DuckDB refuses the credentials of the warehouse ({type(error).__name__}).",
+            "See the password in ORDERS_WAREHOUSE_URL and the AWS_ variables.",
+        ) from None
+
+
+def catalog_secret(conninfo: str) -> str:
+    """The statement that gives DuckDB the catalog's password, which it would show in errors were it in the attached string."""
+    import psycopg
+
+    password = psycopg.conninfo.conninfo_to_dict(conninfo).get("password")
+    option = f", password {literal(str(password))}" if password else ""
+    return f"create or replace temporary secret {CATALOG_SECRET} (type postgres{option})"
 
 
 def s3_secret() -> str:
@@ -167,12 +223,3 @@ def s3_secret() -> str:
         scheme, _, host = endpoint.partition("://")
         options += [f"endpoint {literal(host)}", "url_style 'path'", f"use_ssl {'true' if scheme == 'https' else 'false'}"]
     return f"create or replace temporary secret warehouse_s3 (type s3, {', '.join(options)})"
-
-
-def _holder(lock: Any, table: str) -> str:
-    row = lock.execute(
-        "select a.application_name, a.pid, a.backend_start from pg_locks l join pg_stat_activity a using (pid) "
-        "where l.locktype = 'advisory' and l.granted and l.classid = %s and l.objid::bigint = (hashtext(%s)::bigint & 4294967295)",
-        (LOCK_SPACE, table),
-    ).fetchone()
-    return f"{row[0]} (backend {row[1]}, since {row[2]:%Y-%m-%d %H:%M:%S})" if row else "somebody who has just let it go"

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -21,6 +21,7 @@ from orders_platform.calendar import Calendar
 from orders_platform.errors import OrdersError, SettingsError
 from orders_platform.settings import Settings
 from orders_platform.warehouse import engine, publications
+from orders_platform.warehouse.contract import literal
 
 POLL_SECONDS = 0.01
 HELD = ("Could not set lock", "different configuration", "Unique file handle conflict")
@@ -46,7 +47,7 @@ class Warehouse:
     instead of starving it. Locks are flock on a fresh descriptor, which the kernel frees however a process ends.
     """
 
-    url: str
+    url: str = field(repr=False)  # a DuckLake's may hold a password
     calendar: Calendar
     locks: Path
     wait_seconds: float = 120.0
@@ -123,6 +124,11 @@ class Warehouse:
                     yield con
             finally:
                 _sign(lock, None)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Folders that its tables are read from; none for a file, which is open already."""
+        return ()
 
     @contextmanager
     def _single(self) -> Iterator[None]:
@@ -201,17 +207,19 @@ class Warehouse:
         return engine.Means(str(Path(self.url).resolve().parent / "tmp"), self.threads, self.memory_limit)
 
     def _close(self, con: Any, *, read_only: bool, is_sound: bool) -> None:
-        engine.release(Path(self.url), con, read_only=read_only, is_sound=is_sound)
+        engine.release((self.url, read_only), con, is_sound=is_sound)
 
     def _connect(self, *, read_only: bool) -> Any:
         """Connect; a foreign process (a DuckDB shell, a stock I/O manager) that holds the file is waited for, too."""
         path = Path(self.url)
         if not self._is_there():
             self._create()
+        # Readers of this process share one attachment, so that closing one frees no lock of another.
+        attaching = f"attach {literal(str(path))} as {engine.CATALOG}{' (read_only)' if read_only else ''}"
         deadline = time.monotonic() + self.wait_seconds
         while True:
             try:
-                return engine.attach(path, self._means(), read_only=read_only)
+                return engine.attach((self.url, read_only), self._means(), lambda con: con.execute(attaching))
             except duckdb.Error as error:
                 if not any(sign in str(error) for sign in HELD):
                     raise OrdersError(

@@ -60,10 +60,8 @@ def ensure_table(con: Any, table: str, contract: TableContract) -> None:
         return
     if not present:
         con.execute(f"create table orders.{name} ({', '.join(f'{c} {t}' for c, t in wanted.items())})")
-        if one(con, "select type from duckdb_databases() where database_name = current_database()")[0] == "ducklake":
-            con.execute(
-                f"alter table orders.{name} set partitioned by ({identifier(contract.partition)})"
-            )  # a swap replaces files
+        if is_lake(con):  # a swap replaces files
+            con.execute(f"alter table orders.{name} set partitioned by ({identifier(contract.partition)})")
         publications.publish_view(con, name)
         return
     for column, kind in present.items():
@@ -75,13 +73,30 @@ def ensure_table(con: Any, table: str, contract: TableContract) -> None:
         if wanted[column] != kind:
             raise SchemaMismatch(
                 f"{table}.{column} is {kind} in the warehouse and {wanted[column]} in its contract.",
-                f"Set the contract back, or convert: alter table orders.{name} alter column {column} type {wanted[column]}",
+                f"Set the contract back, or convert: {conversion(name, column, wanted[column], in_place=not is_lake(con))}",
             )
     added = [column for column in wanted if column not in present]
     for column in added:
         con.execute(f"alter table orders.{name} add column {column} {wanted[column]}")
     if added:
         publications.publish_view(con, name)
+
+
+def is_lake(con: Any) -> bool:
+    """Whether the warehouse is a DuckLake."""
+    return bool(one(con, "select type from duckdb_databases() where database_name = current_database()")[0] == "ducklake")
+
+
+def conversion(table: str, column: str, kind: str, *, in_place: bool) -> str:
+    """The statements that give a column another type; DuckLake only widens one in place."""
+    changed = f"alter table orders.{table}"
+    if in_place:
+        return f"{changed} alter column {column} type {kind}"
+    moved = f"update orders.{table} set {column}_converted = {column}"
+    return (
+        f"{changed} add column {column}_converted {kind}; {moved}; "
+        f"{changed} drop column {column}; {changed} rename column {column}_converted to {column}"
+    )
 
 
 def replace_rows(con: Any, output: Output, intervals: Sequence[str], ids: Mapping[str, str]) -> int:

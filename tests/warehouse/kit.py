@@ -12,11 +12,13 @@ import pyarrow as pa
 from orders_platform.calendar import Calendar
 from orders_platform.warehouse.contract import Column, TableContract
 from orders_platform.warehouse.inputs import Input
+from orders_platform.warehouse.lake import Lake
 from orders_platform.warehouse.publications import Publication
 from orders_platform.warehouse.session import Warehouse
 from orders_platform.warehouse.swap import Swap
 from orders_platform.warehouse.tables import Output
 from orders_platform.warehouse.values import rows_of
+from tests import lakes
 
 CALENDAR = Calendar(date(2026, 1, 5), date(2026, 2, 1))
 DAYS = ("2026-01-05", "2026-01-06", "2026-01-07", "2026-01-08", "2026-01-09")
@@ -36,7 +38,10 @@ PROCESSES.set_forkserver_preload(["tests.warehouse.kit"])
 
 
 def store(home: Path, **options: Any) -> Warehouse:
-    return Warehouse(str(home / "warehouse.duckdb"), CALENDAR, home / "locks", **{"wait_seconds": 20.0, **options})
+    chosen = {"wait_seconds": 20.0, **options}
+    if lakes.chosen():
+        return Lake(lakes.url_of(home), CALENDAR, home / "locks", data_path=f"{home}/lake/", **chosen)
+    return Warehouse(str(home / "warehouse.duckdb"), CALENDAR, home / "locks", **chosen)
 
 
 def lines(days: Sequence[str], amount: str = "1.10", count: int = 3) -> str:

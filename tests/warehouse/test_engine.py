@@ -25,6 +25,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return made
 
 
+@pytest.mark.file_only("its lock, seen by another process")
 def test_sessions_one_after_the_other_use_one_engine_and_leave_the_file_to_others(tmp_path: Path, started: list[Any]) -> None:
     for _ in range(3):
         with store(tmp_path).write("a test") as con:
@@ -39,6 +40,7 @@ def holds_it(path: str) -> None:
     duckdb.connect(path).close()
 
 
+@pytest.mark.file_only("its lock, seen by another process")
 def test_readers_of_one_process_share_an_attachment_which_stays_until_the_last_has_read(tmp_path: Path) -> None:
     with store(tmp_path).write("a test"):
         pass
@@ -83,11 +85,13 @@ def test_an_engine_in_which_something_failed_is_not_used_again(tmp_path: Path, s
 
 def test_an_engine_that_may_use_something_else_is_another_one(tmp_path: Path) -> None:
     for threads in (1, 3):
-        con = engine.attach(tmp_path / "w.duckdb", Means(str(tmp_path), threads, "1GB"), read_only=False)
+        con = engine.attach(
+            "mine", Means(str(tmp_path), threads, "1GB"), lambda con: con.execute("attach ':memory:' as warehouse")
+        )
         assert con.execute("select current_setting('threads'), current_setting('memory_limit')").fetchall() == [
             (threads, "953.6 MiB")
         ]
-        engine.release(tmp_path / "w.duckdb", con, read_only=False, is_sound=True)
+        engine.release("mine", con, is_sound=True)
 
 
 def test_a_forked_process_has_an_engine_of_its_own(tmp_path: Path) -> None:

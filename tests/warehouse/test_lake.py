@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from orders_platform.warehouse.lake import PREFIX, Lake, LakeUnavailable
+from orders_platform.warehouse.claims import LakeUnavailable
+from orders_platform.warehouse.lake import PREFIX, Lake
 from orders_platform.warehouse.session import WarehouseBusy
 from tests.conftest import DAILY, Workspace
 from tests.servers import new_database
