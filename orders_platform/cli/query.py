@@ -4,6 +4,7 @@ from contextlib import ExitStack
 
 import click
 import duckdb
+from rich.markup import escape
 
 from orders_platform.cli.output import json_option, print_json, print_table
 from orders_platform.errors import OrdersError
@@ -22,11 +23,14 @@ def query(sql: str, limit: int, as_json: bool) -> None:
     orders query "from published.coverage where not is_current"
     """
     from orders_platform.warehouse import engine
+    from orders_platform.warehouse.contract import literals
     from orders_platform.warehouse.session import Warehouse
 
     with ExitStack() as stack:
         stack.callback(engine.forget)  # one that may not reach outside cannot attach a file again
-        con = stack.enter_context(Warehouse.from_settings(settings()).read())
+        warehouse = Warehouse.from_settings(settings())
+        con = stack.enter_context(warehouse.read())
+        con.execute(f"set allowed_directories = [{literals(warehouse.folders)}]")
         con.execute("set enable_external_access = false")
         con.execute("set lock_configuration = true")
         try:
@@ -40,6 +44,7 @@ def query(sql: str, limit: int, as_json: bool) -> None:
     if as_json:
         print_json(dict(zip(columns, row, strict=True)) for row in rows[:limit])
     else:
-        print_table("", columns, rows[:limit])
+        shown = [[escape(value) if isinstance(value, str) else value for value in row] for row in rows[:limit]]
+        print_table("", columns, shown)  # a text in brackets is no markup
     if len(rows) > limit:
         click.echo(f"… more than {limit} rows; raise --limit", err=True)
