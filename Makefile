@@ -1,4 +1,4 @@
-# make demo | test | dev | check | lint | proof | bench | scale-demo: each sets itself up first. ORDERS_HOME names the workspace (default: data).
+# make demo | test | dev | check | lint | test-lake | proof | bench | scale-demo: each sets itself up first. ORDERS_HOME names the workspace (default: data).
 SHELL := /bin/bash
 export ORDERS_HOME := $(abspath $(or $(ORDERS_HOME),data))
 export DAGSTER_HOME := $(ORDERS_HOME)/dagster
@@ -10,7 +10,7 @@ DAYS ?= 2026-01-05...2026-02-01
 DAILY := raw_orders,stg_orders,fct_orders,revenue_daily
 PYTEST := env -u ORDERS_HOME -u DAGSTER_HOME $(BIN)/python -m pytest
 
-.PHONY: help setup demo test check lint dev proof bench scale-demo clean
+.PHONY: help setup demo test check lint dev test-lake proof bench scale-demo clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,6 +46,9 @@ lint: setup
 
 dev: setup  ## The Dagster UI on http://127.0.0.1:3000/asset-groups
 	$(BIN)/dagster dev --host 127.0.0.1
+
+test-lake: setup  ## The same suites on DuckLake, its catalog in a Postgres that the tests start
+	ORDERS_TEST_ENGINE=lake $(PYTEST) -n 2 --dist loadgroup tests/warehouse tests/recovery tests/delivery tests/checks tests/scenarios tests/drills
 
 proof: setup  ## The long versions of the kill, concurrency, history and delivery tests (about an hour)
 	ORDERS_PROOF=1 $(PYTEST) -rP -s tests/warehouse tests/delivery tests/recovery tests/scenarios tests/drills tests/assets tests/test_scale.py

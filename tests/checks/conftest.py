@@ -1,6 +1,5 @@
 """A published week, made once and copied for each test: a workspace is its folder."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from orders_platform.cli.setup import prepare
 from orders_platform.settings import settings
+from tests import lakes
 from tests.checks.kit import ALL_DAILY, WEEK, failed
 from tests.conftest import Workspace
 
@@ -18,7 +18,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One week of everything; each day one landed row is rejected and one order has two versions."""
     home = tmp_path_factory.mktemp("week")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ORDERS_HOME", str(home))
+        for name, value in lakes.environ(home).items():
+            patch.setenv(name, value)
         settings.cache_clear()
         prepare(settings())
         with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
@@ -41,10 +42,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def published(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
     """A copy of the published week of this test's own."""
-    home = tmp_path / "home"
-    shutil.copytree(template, home)
-    monkeypatch.setenv("ORDERS_HOME", str(home))
-    monkeypatch.setenv("DAGSTER_HOME", str(home / "dagster"))
+    home = lakes.copy(template, tmp_path / "home")
+    for name, value in lakes.environ(home).items():
+        monkeypatch.setenv(name, value)
     settings.cache_clear()
     with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
         yield Workspace(home, instance)

@@ -14,6 +14,7 @@ from orders_platform.definitions import defs
 from orders_platform.delivery.ledger import Ledger
 from orders_platform.delivery.states import State
 from orders_platform.settings import settings
+from tests import lakes
 from tests.conftest import Workspace, failure_of
 from tests.delivery.helpers import DAYS, WEEK, WEEKS, build, judge, publish_days, ready_week
 from tests.delivery.partners import SECRET, WebhookPartner
@@ -67,6 +68,7 @@ def launch(workspace: Workspace, request: dg.RunRequest) -> dg.ExecuteInProcessR
     )
 
 
+@lakes.both_engines
 def test_a_ready_week_is_proposed_sent_once_and_then_left_alone(workspace: Workspace, partner: WebhookPartner) -> None:
     made = ready_week(workspace)
     (request,) = tick(workspace)

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -12,10 +14,27 @@ from orders_platform.drills.drill import RULES, Result, Side
 from orders_platform.drills.faults import NeverStruck, at_statement, broken_disk, killed_at
 from orders_platform.drills.runner import drill_of
 from orders_platform.settings import PROJECT
+from tests import lakes
 from tests.conftest import Workspace
 
 ZONES = ("UTC", "Pacific/Auckland")
 NAMES = tuple(CATALOGUE)
+
+
+ON_LAKE = """
+import json, os, sys
+from pathlib import Path
+from orders_platform.drills.runner import at_home, drill_of, isolate
+name, home, url = sys.argv[1:]
+isolate("UTC", f"{home}/log")
+os.environ["ORDERS_WAREHOUSE_URL"] = url
+from orders_platform.drills.workspace import QUIET, opened
+with opened(at_home(Path(home)), QUIET) as workspace:
+    lines = [(line.what, line.should_be, line.found) for line in drill_of(name).ours(workspace)]
+    lines.append(("engine", "Lake", type(workspace.warehouse).__name__))
+Path(home, "side.json").write_text(json.dumps(lines))
+"""
+FEW_ON_LAKE = ("two-writers",)
 
 
 def replayed(workspace: Workspace, zone: str, *names: str) -> dict[str, dict[str, object]]:
@@ -46,6 +65,19 @@ def test_every_drill_breaks_the_usual_build_and_not_this_platform(
         assert [(line["what"], line["should_be"]) for line in row["naive"]] == [
             (line["what"], line["should_be"]) for line in row["ours"]
         ]
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in FEW_ON_LAKE else pytest.param(name, marks=pytest.mark.proof) for name in NAMES]
+)
+def test_on_ducklake_this_platform_does_as_well(name: str, tmp_path: Path, lake_server: None) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ON_LAKE, name, str(tmp_path), lakes.url_of(tmp_path)], cwd=PROJECT, check=False, timeout=300
+    )
+    assert done.returncode == 0, (tmp_path / "log").read_text()[-3000:]
+    lines = json.loads((tmp_path / "side.json").read_text())
+    assert len(lines) > 1
+    assert [line for line in lines if line[1] != line[2]] == []
 
 
 def test_a_drill_touches_nothing_of_the_real_workspace_and_uses_none_of_its_settings(workspace: Workspace) -> None:

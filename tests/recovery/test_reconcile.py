@@ -8,6 +8,7 @@ import pytest
 from orders_platform.definitions import defs
 from orders_platform.recovery.measures import Measured
 from orders_platform.warehouse.publications import Publication
+from tests import lakes
 from tests.checks.conftest import published, template  # noqa: F401
 from tests.checks.kit import WEEK, reconcile, verdicts
 from tests.conftest import Workspace, failure_of
@@ -47,6 +48,7 @@ def test_what_was_found_is_recorded_as_the_next_attempt_on_the_publication(publi
     assert published.query('select asset, "interval" from platform.failing') == [("fct_orders", DAY)]
 
 
+@lakes.both_engines
 def test_a_day_that_another_blocking_check_refused_does_not_match(workspace: Workspace) -> None:
     workspace.put_days("2026-01-05")
     assert workspace.materialize("2026-01-05").success

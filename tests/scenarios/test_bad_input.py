@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orders_platform.settings import settings
+from tests import lakes
 from tests.conftest import Workspace, failure_of
 
 DAY, NEXT = "2026-01-05", "2026-01-06"
@@ -107,15 +108,14 @@ def test_a_set_up_that_is_interrupted_anywhere_is_completed_by_the_next(tmp_path
 
     workspace.put_days(DAY)
     began = time.monotonic()
-    assert workspace.run("orders", "setup", ORDERS_HOME=str(tmp_path / "calm")).returncode == 0
+    assert workspace.run("orders", "setup", **lakes.environ(tmp_path / "calm")).returncode == 0
     whole = time.monotonic() - began
-    home = tmp_path / "struck"
+    environ = lakes.environ(home := tmp_path / "struck")
     for part in (0.4, 0.6, 0.8, 0.9):
         try:
-            workspace.run("orders", "setup", timeout=whole * part, ORDERS_HOME=str(home))  # killed with -9 at the time-out
+            workspace.run("orders", "setup", timeout=whole * part, **environ)  # killed with -9 at the time-out
         except subprocess.TimeoutExpired:
             continue
-    environ = {"ORDERS_HOME": str(home), "DAGSTER_HOME": str(home / "dagster")}
     assert workspace.run("orders", "setup", **environ).returncode == 0
     (home / "source.db").write_bytes((workspace.home / "source.db").read_bytes())
     done = workspace.run("dagster", "asset", "materialize", "--select", "raw_orders,stg_orders", "--partition", DAY, **environ)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from orders_platform.recovery.repair import Outcome
 from orders_platform.settings import settings
 from orders_platform.warehouse.publications import Pair
 from orders_platform.warehouse.swap import Swap
+from tests import lakes
 from tests.conftest import DAILY, PROJECT, Workspace, failure_of
 
 DAYS = tuple(f"2026-01-{day:02d}" for day in range(5, 12))
@@ -43,8 +43,8 @@ CORRECTION = "update orders set gross_amount = '11.00' where order_id = ?", f"{D
 def opened(home: Path) -> Iterator[Workspace]:
     """A workspace in this folder; made where there is none."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ORDERS_HOME", str(home))
-        patch.setenv("DAGSTER_HOME", str(home / "dagster"))
+        for name, value in lakes.environ(home).items():
+            patch.setenv(name, value)
         settings.cache_clear()
         prepare(settings())
         with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
@@ -69,9 +69,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def built(template: Path, tmp_path: Path) -> Iterator[Workspace]:
-    home = tmp_path / "home"
-    shutil.copytree(template, home)
-    with opened(home) as workspace:
+    with opened(lakes.copy(template, tmp_path / "home")) as workspace:
         yield workspace
 
 

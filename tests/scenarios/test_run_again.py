@@ -14,6 +14,7 @@ from orders_platform.settings import Settings
 from orders_platform.source.sample import read_sample
 from orders_platform.warehouse import publications
 from orders_platform.warehouse.session import Warehouse
+from tests import lakes
 from tests.conftest import DAILY, Workspace
 
 FIRST, LAST = "2026-01-05", "2026-02-01"
@@ -31,7 +32,7 @@ def sample(workspace: Workspace) -> Workspace:
 def elsewhere(workspace: Workspace, name: str, **environ: str) -> dict[str, str]:
     """The environment of a fresh second home on the same source data."""
     home = workspace.home / name
-    there = {"ORDERS_HOME": str(home), "DAGSTER_HOME": str(home / "dagster"), **environ}
+    there = {**lakes.environ(home), **environ}
     done = workspace.run("orders", "setup", **there)
     assert done.returncode == 0, done.stderr
     shutil.copy(workspace.home / "source.db", home / "source.db")

@@ -10,9 +10,11 @@ from typing import IO, Any
 import pyarrow as pa
 
 from orders_platform.warehouse import landing, publications
+from orders_platform.warehouse.lake import Lake
 from orders_platform.warehouse.publications import Publication
 from orders_platform.warehouse.session import Warehouse
-from tests.warehouse.kit import CALENDAR, daily, lines, swap
+from tests import lakes
+from tests.warehouse.kit import daily, lines, store, swap
 
 
 class Steps:
@@ -67,8 +69,13 @@ class MortalWarehouse(Warehouse):
         self.steps.around("closing", super()._close)(con, read_only=read_only, is_sound=is_sound)
 
 
+class MortalLake(MortalWarehouse, Lake):
+    """The same on DuckLake."""
+
+
 def mortal(home: Path, steps: Steps) -> MortalWarehouse:
-    warehouse = MortalWarehouse(str(home / "warehouse.duckdb"), CALENDAR, home / "locks", 5.0)
+    kind = MortalLake if lakes.chosen() else MortalWarehouse
+    warehouse = kind(**vars(store(home, wait_seconds=5.0)))
     object.__setattr__(warehouse, "steps", steps)
     return warehouse
 
@@ -89,7 +96,7 @@ def write_until(home: Path, fatal: int, days: list[str], amount: str) -> Steps:
 
 def write_much(home: Path, days: list[str], count: int) -> None:
     """Enough rows for a kill at a random moment to strike the insert, the commit and the checkpoint."""
-    with Warehouse(str(home / "warehouse.duckdb"), CALENDAR, home / "locks", 5.0).write("a run that is killed") as con:
+    with store(home, wait_seconds=5.0).write("a run that is killed", ["sold"]) as con:
         swap("sold", lines(days, "2.00", count), days).run(con)
 
 

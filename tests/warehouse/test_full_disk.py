@@ -39,6 +39,7 @@ def fill(disk: Path, left: int) -> Path:
     return filler
 
 
+@pytest.mark.file_only("a disk of 12 MB holds it and its log, not a Postgres")
 @pytest.mark.parametrize(("left", "rows"), [(600_000, 200_000), (600_000, 5_000), (4096, 3), (0, 3)])
 def test_a_swap_that_finds_the_disk_full_leaves_the_old_days_readable(disk: Path, left: int, rows: int) -> None:
     """Full while inserting, at COMMIT, at the first byte of the log, and before the lock can be signed."""
@@ -81,6 +82,7 @@ def write_within(home: Path, most: int) -> None:
         os._exit(7)
 
 
+@pytest.mark.file_only("the size that it may have")
 def test_a_process_whose_writes_fail_leaves_the_old_days_readable(tmp_path: Path) -> None:
     warehouse = store(tmp_path)
     publish(warehouse, swap("sold", lines(DAYS), DAYS))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from orders_platform.warehouse.landing import create_view
+from tests import lakes
 from tests.conftest import PROJECT
 from tests.warehouse.killing import land_until, priced, write_much, write_until
 from tests.warehouse.kit import DAYS, PROCESSES, children, lines, publish, sound, store, swap
@@ -31,7 +32,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def copy_of(home: Path, name: str) -> Path:
-    return Path(shutil.copytree(home, home.with_name(name)))
+    return lakes.copy(home, home.with_name(name))
 
 
 def replaced(home: Path) -> dict[tuple[str, str], str]:
@@ -94,6 +95,7 @@ def test_killed_at_random_moments_of_a_large_swap_nothing_is_half(home: Path, tm
         shutil.rmtree(struck)
 
 
+@pytest.mark.file_only("the system calls on it")
 @pytest.mark.proof
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
 @pytest.mark.parametrize("call", ["write", "pwrite64", "fsync,fdatasync", "unlink", "close"])

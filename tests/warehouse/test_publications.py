@@ -14,6 +14,7 @@ from orders_platform.warehouse.publications import current
 from orders_platform.warehouse.session import Warehouse
 from orders_platform.warehouse.swap import Swap
 from orders_platform.warehouse.tables import Output
+from tests import lakes
 from tests.warehouse.kit import DAYS, daily, lines, publish, store, swap
 
 HELD, FREE = DAYS[1], [DAYS[0], *DAYS[2:]]
@@ -85,6 +86,7 @@ def test_an_interval_not_published_yet_is_covered_as_missing_and_one_outside_the
     assert [day for (day,) in missing] == [*(f"2026-01-{n}" for n in range(10, 32)), "2026-02-01"]
 
 
+@lakes.both_engines
 def test_a_quarantined_interval_is_hidden_with_its_companion_until_it_is_released(warehouse: Warehouse) -> None:
     quarantine(warehouse, "sold", HELD)
     assert days_shown(warehouse, "sold") == days_shown(warehouse, "sold_aside") == FREE
@@ -172,7 +174,7 @@ def test_weeks_are_covered_by_their_mondays(tmp_path: Path) -> None:
 
 
 def test_an_open_calendar_covers_no_day_that_has_not_ended(tmp_path: Path) -> None:
-    open_ended = Warehouse(str(tmp_path / "w.duckdb"), Calendar(date(2026, 1, 5), None, "America/New_York"), tmp_path / "locks")
+    open_ended = replace(store(tmp_path / "open"), calendar=Calendar(date(2026, 1, 5), None, "America/New_York"))
     publish(open_ended, swap("sold", lines(DAYS), DAYS))
     [(first, last, today)] = ask(
         open_ended,

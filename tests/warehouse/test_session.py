@@ -4,6 +4,7 @@ import fcntl
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -95,6 +96,7 @@ def holder(home: Path, purpose: str) -> "PROCESSES.Process":  # type: ignore[nam
     return process
 
 
+@pytest.mark.file_only("a reader waits for a writer, under flock; test_lake.py has the advisory lock")
 def test_whoever_waits_in_vain_is_told_who_holds_the_warehouse_and_for_what(tmp_path: Path) -> None:
     process = holder(tmp_path, "run 42 publishing fct_orders")
     try:
@@ -112,6 +114,7 @@ def test_whoever_waits_in_vain_is_told_who_holds_the_warehouse_and_for_what(tmp_
         process.join()
 
 
+@pytest.mark.file_only("a reader waits for a writer, under flock; test_lake.py has the advisory lock")
 def test_a_killed_holder_leaves_nothing_behind_and_is_not_named_any_more(tmp_path: Path) -> None:
     process = holder(tmp_path, "a run that dies")
     process.kill()
@@ -172,6 +175,7 @@ def foreign(path: str, seconds: float, read_only: bool) -> None:
     con.close()
 
 
+@pytest.mark.file_only("DuckDB's own lock on it")
 @pytest.mark.parametrize("read_only", [True, False])
 def test_a_program_that_knows_no_locks_is_waited_for_and_named(tmp_path: Path, read_only: bool) -> None:
     with store(tmp_path).write("a test"):
@@ -188,6 +192,7 @@ def test_a_program_that_knows_no_locks_is_waited_for_and_named(tmp_path: Path, r
     process.join()
 
 
+@pytest.mark.file_only("DuckDB's own lock on it")
 def test_another_connection_of_this_process_is_waited_for_and_named(tmp_path: Path) -> None:
     with store(tmp_path).write("a test"):
         pass
@@ -221,6 +226,7 @@ def test_an_uncommitted_transaction_is_gone_with_its_session(tmp_path: Path) -> 
         assert con.execute("select count(*) from duckdb_tables() where table_name = 'half'").fetchall() == [(0,)]
 
 
+@pytest.mark.file_only("its descriptors")
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
 def test_no_descriptor_of_a_session_is_inherited_by_a_program_started_meanwhile(tmp_path: Path) -> None:
     with store(tmp_path).write("a test"):
@@ -244,6 +250,7 @@ def test_processes_that_all_come_first_make_one_warehouse(tmp_path: Path) -> Non
     assert children(hold, *[(tmp_path / "new", purpose, 0.0) for purpose in ("", "w", "", "w")]) == [0] * 4
 
 
+@pytest.mark.file_only("what it looks like half made")
 @pytest.mark.parametrize("moment", [0, 1, 3])
 def test_a_warehouse_whose_making_was_interrupted_is_completed(tmp_path: Path, moment: int) -> None:
     """0: an empty file, 1: a database without schema, 3: a schema without the last view."""
@@ -279,6 +286,7 @@ def test_killed_at_any_moment_of_its_making_a_warehouse_is_made_at_once_by_the_n
             assert con.execute("from published.coverage").fetchall() == []
 
 
+@pytest.mark.file_only("what it looks like half made")
 def test_a_file_that_is_no_warehouse_is_named(tmp_path: Path) -> None:
     Path(store(tmp_path).url).write_text("not a database, but long enough to be taken for one. " * 300)
     with pytest.raises(OrdersError, match=r"warehouse\.duckdb cannot be opened"), store(tmp_path).read():
@@ -328,7 +336,7 @@ def test_settings_of_the_session_are_applied(tmp_path: Path) -> None:
 def test_a_warehouse_refuses_another_calendar_and_says_which_it_has(tmp_path: Path, other: Calendar) -> None:
     with store(tmp_path).write("a test"):
         pass
-    foreign = Warehouse(store(tmp_path).url, other, tmp_path / "locks", 1.0)
+    foreign = replace(store(tmp_path), calendar=other, wait_seconds=1.0)
     for session in (foreign.read(), foreign.write("me")):
         with pytest.raises(CalendarMismatch, match="ORDERS_START_DATE=2026-01-05 and ORDERS_BUSINESS_TIMEZONE=UTC"), session:
             pass
@@ -340,5 +348,5 @@ def test_the_end_of_the_calendar_may_move(tmp_path: Path) -> None:
     with store(tmp_path).write("a test"):
         pass
     for end in (date(2026, 3, 1), None, CALENDAR.end):
-        with Warehouse(store(tmp_path).url, Calendar(CALENDAR.start, end), tmp_path / "locks").read() as con:
+        with replace(store(tmp_path), calendar=Calendar(CALENDAR.start, end)).read() as con:
             assert con.execute("select end_date from platform.calendar").fetchall() == [(end,)]
