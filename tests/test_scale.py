@@ -35,6 +35,7 @@ def demo(home: Path, *arguments: str) -> Outcome:
     return Outcome(**found)
 
 
+@pytest.mark.proof
 def test_when_a_worker_is_killed_its_run_is_retried_and_each_interval_is_there_and_nobody_read_a_password(
     tmp_path: Path,
 ) -> None:

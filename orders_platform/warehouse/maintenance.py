@@ -41,7 +41,7 @@ class Done:
     """One thing that was done, or would be in a dry run.
 
     Attributes:
-        step: checkpoint, flush, rewrite, merge, expire, clean up, orphans, or skipped.
+        step: checkpoint, rewrite, merge, expire, clean up, orphans, or skipped.
         where: Table, file or folder.
         count: Bytes given back by a checkpoint; tables, snapshots or files otherwise.
         detail: For people.
@@ -107,7 +107,7 @@ def _lake(warehouse: Warehouse, ages: Ages, now: datetime, dry_run: bool) -> Ite
 
 
 def _compact(con: Any, schema: str, table: str, dry_run: bool) -> Iterator[Done]:
-    """Rows kept in the catalog into files, files without their deleted rows, small files into one; under the table's claim."""
+    """Files without their deleted rows, and small files made one; under the table's claim."""
     name, where = literal(table), f"{schema}.{table}"
     for step, call in (
         ("rewrite", f"ducklake_rewrite_data_files(current_database(), {name}, schema => {literal(schema)})"),

@@ -43,7 +43,7 @@ def dagster_dev(workspace: Workspace, **environ: str) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}/graphql"
         finally:
             server.terminate()
-            server.wait(30)
+            server.wait(90)  # it waits for its own children, one after the other
 
 
 def ask(url: str, query: str, **variables: Any) -> dict[str, Any]:
