@@ -4,21 +4,32 @@ Not here: who may have the file when (session.py). Starting an engine takes 11 t
 """
 
 import os
+import shutil
+import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import duckdb
+import portalocker
 
 from orders_platform.warehouse.contract import literal
 
 CATALOG = "warehouse"
+SPILL = "duckdb_spill_"
 
 
 @dataclass(frozen=True)
 class Means:
-    """What an engine may use; one that spilled to disk cannot take another temporary folder, so another engine is made."""
+    """What an engine may use; one that spilled to disk cannot take another temporary folder, so another engine is made.
+
+    Attributes:
+        temp_directory: In which each engine makes a folder of its own.
+    """
 
     temp_directory: str = ""
     threads: int | None = None
@@ -107,12 +118,35 @@ def start(means: Means) -> Any:
     """A new engine."""
     con = duckdb.connect()
     if means.temp_directory:
-        con.execute(f"set temp_directory = {literal(means.temp_directory)}")
+        con.execute(f"set temp_directory = {literal(_own_folder(Path(means.temp_directory), con))}")
     if means.threads:
         con.execute(f"set threads = {means.threads:d}")
     if means.memory_limit:
         con.execute(f"set memory_limit = {literal(means.memory_limit)}")
     return con
+
+
+def _own_folder(root: Path, con: Any) -> str:
+    """Where this engine spills to, locked until it is gone; empty where the disk is full. Folders of dead engines are removed.
+
+    DuckDB gives the same names to the files of every engine: of two that spilled to one folder at the same time one read the
+    other's rows, and one crashed (measured).
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with (root / f"{SPILL}lock").open("a+") as guard:  # a new folder must not be taken for one left behind
+            portalocker.lock(guard, portalocker.LockFlags.EXCLUSIVE)
+            for left in root.glob(f"{SPILL}*/lock"):
+                with suppress(portalocker.LockException), left.open("a+") as file:
+                    portalocker.lock(file, portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING)
+                    shutil.rmtree(left.parent)
+            own = Path(tempfile.mkdtemp(prefix=SPILL, dir=root))
+            lock = (own / "lock").open("a+")
+            weakref.finalize(con, lock.close)
+            portalocker.lock(lock, portalocker.LockFlags.EXCLUSIVE)
+    except OSError:  # what was published stays readable, as far as memory goes
+        return ""
+    return str(own / "rows")
 
 
 def _take(means: Means) -> _Engine:

@@ -1,6 +1,8 @@
 """One engine a process: what is attached is let go, what failed is not used again, and nothing lives through a fork."""
 
 import multiprocessing
+import os
+import signal
 import threading
 from pathlib import Path
 from typing import Any
@@ -108,3 +110,42 @@ def test_a_forked_process_has_an_engine_of_its_own(tmp_path: Path) -> None:
 def read_and_write(home: Path) -> None:
     with store(home).write("a forked writer") as con:
         con.execute("insert into t values (2)")
+
+
+def spilling(home: Path, seed: int) -> None:
+    """More rows than fit into memory, each knowing what it has to hold; read twice."""
+    with store(home, threads=1, memory_limit="30MB").read() as con:
+        con.execute(f"create temp table mine as select {seed} as p, i, md5((i + {seed})::varchar) as m from range(600000) r(i)")
+        for _ in range(2):
+            found = con.execute(
+                "select count(*), min(p), max(p), count(*) filter (m = md5((i + p)::varchar)) from mine"
+            ).fetchall()
+            assert found == [(600_000, seed, seed, 600_000)]
+
+
+def test_processes_that_spill_to_disk_at_the_same_time_read_their_own_rows(tmp_path: Path) -> None:
+    with store(tmp_path).write("a test"):
+        pass
+    engine.forget()
+    asked = [PROCESSES.Process(target=spilling, args=(tmp_path, seed)) for seed in (1, 2, 3)]
+    for process in asked:
+        process.start()
+    for process in asked:
+        process.join(60)
+    assert [process.exitcode for process in asked] == [0, 0, 0]
+
+
+def killed_spilling(home: Path) -> None:
+    con = engine.start(Means(str(home), 1, "20MB"))
+    con.execute("create table t as select i, md5(i::varchar) as m from range(600000) r(i)")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_a_killed_process_has_spilled_is_removed_by_the_next_engine(tmp_path: Path) -> None:
+    (tmp_path / "a person's").mkdir()
+    assert children(killed_spilling, (tmp_path,)) == [-signal.SIGKILL]
+    assert list(tmp_path.glob("*/rows/*.tmp"))
+    first, second = engine.start(Means(str(tmp_path))), engine.start(Means(str(tmp_path)))
+    folders = [con.execute("select current_setting('temp_directory')").fetchall()[0][0] for con in (first, second)]
+    assert {str(path / "rows") for path in tmp_path.glob("duckdb_spill_*") if path.is_dir()} == set(folders)
+    assert len(set(folders)) == 2 and (tmp_path / "a person's").is_dir()

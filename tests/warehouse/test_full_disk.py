@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from orders_platform.warehouse import engine
 from orders_platform.warehouse.io_managers import Interrupted, explained
 from orders_platform.warehouse.landing import land
 from tests.warehouse.kit import DAYS, children, lines, publish, sound, store, swap
@@ -28,6 +29,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     if not mounted:
         pytest.skip("mounting a small disk needs root")
     yield disk
+    engine.forget()  # it keeps a folder there
     subprocess.run(["umount", str(disk)], check=True)
 
 
