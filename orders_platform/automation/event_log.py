@@ -6,6 +6,8 @@ Dagster 1.13 builds an engine, connects, compiles, commits and closes for every 
 
 import os
 import shutil
+import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,12 +18,14 @@ from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME
 from dagster._core.storage.runs import SqliteRunStorage
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
-from sqlalchemy import Connection, Engine, NullPool, StaticPool, create_engine, event
+from sqlalchemy import Connection, Engine, NullPool, StaticPool, create_engine, event, make_url
 
 from orders_platform.settings import settings
 
 KEPT = 8
 """Files kept open: the index and the runs last used."""
+File = tuple[int, int] | None
+"""Device and inode of a file that is there."""
 
 
 class WorkspaceEventLog(SqliteEventLogStorage):
@@ -33,8 +37,9 @@ class WorkspaceEventLog(SqliteEventLogStorage):
 
     def __init__(self, base_dir: str, inst_data: Any = None) -> None:
         self._engines: dict[str, Engine] = {}
-        self._pid = os.getpid()
+        self._opened: dict[str, File] = {}
         super().__init__(base_dir, inst_data)
+        _open.add(self)
 
     @classmethod
     def config_type(cls) -> dict[str, Any]:
@@ -64,7 +69,7 @@ class WorkspaceEventLog(SqliteEventLogStorage):
         if path.exists():
             return
         empty = Path(self._base_dir).parent / f"empty-{dg.__version__}.db"
-        part = path.with_name(f".{shard}.{os.getpid()}.part")
+        part = path.with_name(f".{shard}.{uuid.uuid4().hex}.part")
         if not empty.exists():
             engine = create_engine(f"sqlite:///{part}", poolclass=NullPool)
             self._initdb(engine)
@@ -76,10 +81,9 @@ class WorkspaceEventLog(SqliteEventLogStorage):
         self._initialized_dbs.add(shard)
 
     def _engine(self, shard: str) -> Engine:
-        if self._pid != os.getpid():  # SQLite connections must not be used across a fork
-            self._engines, self._pid = {}, os.getpid()
+        path = self.path_for_shard(shard)
         engine = self._engines.pop(shard, None)
-        if engine is not None and not Path(self.path_for_shard(shard)).exists():
+        if engine is not None and self._opened.get(shard) != _file(path):  # deleted, and perhaps made anew by somebody else
             engine.dispose()
             self._initialized_dbs.discard(shard)
             engine = None
@@ -87,6 +91,7 @@ class WorkspaceEventLog(SqliteEventLogStorage):
             arguments = {"timeout": SQLITE_BUSY_TIMEOUT_SECONDS, "check_same_thread": False}
             engine = create_engine(self.conn_string_for_shard(shard), poolclass=StaticPool, connect_args=arguments)
             event.listen(engine, "connect", _configure)
+            event.listen(engine, "connect", lambda *_: self._opened.update({shard: _file(path)}))
         self._engines[shard] = engine
         while len(self._engines) > KEPT:
             self._engines.pop(next(iter(self._engines))).dispose()
@@ -95,6 +100,10 @@ class WorkspaceEventLog(SqliteEventLogStorage):
     def dispose(self) -> None:
         """Close the files."""
         super().dispose()
+        self.close()
+
+    def close(self) -> None:
+        """Close the files; the next event opens its own again."""
         with self._db_lock:
             while self._engines:
                 self._engines.popitem()[1].dispose()
@@ -104,7 +113,7 @@ class WorkspaceRuns(SqliteRunStorage):
     """The stock SQLite run storage under DAGSTER_HOME (else ORDERS_HOME/dagster), same file, connections kept in a pool."""
 
     _engine: Engine | None = None
-    _pid = 0
+    _opened: File = None
 
     @classmethod
     def config_type(cls) -> dict[str, Any]:
@@ -119,16 +128,43 @@ class WorkspaceRuns(SqliteRunStorage):
     @contextmanager
     def connect(self) -> Iterator[Connection]:
         """A connection in a transaction, closed by giving it back."""
-        if self._engine is None or self._pid != os.getpid():
-            self._engine, self._pid = create_engine(self._conn_string), os.getpid()
+        found = _file(str(make_url(self._conn_string).database))
+        if self._engine is None or self._opened != found:
+            self.close()
+            self._engine, self._opened = create_engine(self._conn_string), found
             event.listen(self._engine, "connect", _configure)
+            _open.add(self)
         with self._engine.connect() as connection, connection.begin():
             yield connection
 
     def dispose(self) -> None:
         """Close the file."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; what is asked next opens it again."""
         if self._engine is not None:
             self._engine.dispose()
+
+
+_open: "weakref.WeakSet[WorkspaceEventLog | WorkspaceRuns]" = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    """Before a fork: SQLite in the child would take locks of the parent for its own, and what it stored be lost (measured)."""
+    for storage in list(_open):
+        storage.close()
+
+
+os.register_at_fork(before=_close_all)
+
+
+def _file(path: str) -> File:
+    try:
+        found = Path(path).stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _history() -> Path:

@@ -1,6 +1,9 @@
 """The event log: the stock one's files, with connections kept open."""
 
 import contextlib
+import multiprocessing
+import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -10,9 +13,11 @@ import uuid
 from pathlib import Path
 
 import dagster as dg
+import pytest
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster._core.storage.runs import SqliteRunStorage
 
+from orders_platform.automation import event_log
 from orders_platform.automation.event_log import KEPT, WorkspaceEventLog, WorkspaceRuns
 from tests.conftest import PROJECT, Workspace
 
@@ -128,3 +133,67 @@ def test_the_workspaces_runs_are_stored_as_stock_stores_them_by_many_threads_at_
         thread.join()
     stock = SqliteRunStorage.from_local(str(workspace.home / "dagster" / "history"))
     assert {run.run_id for run in stock.get_runs()} >= set(made)
+
+
+def test_a_workspace_that_was_deleted_and_made_anew_gets_the_events_and_runs_that_are_stored_afterwards(
+    workspace: Workspace,
+) -> None:
+    first, second, run_id = workspace.instance, str(uuid.uuid4()), str(uuid.uuid4())
+    say(first, run_id, "before")
+    first.add_run(dg.DagsterRun("job", run_id))
+    home = workspace.home / "dagster"
+    configured = (home / "dagster.yaml").read_text()
+    shutil.rmtree(home)
+    home.mkdir()
+    (home / "dagster.yaml").write_text(configured)
+    with dg.DagsterInstance.from_config(str(home)) as other:
+        say(other, run_id, "another process")
+    say(first, run_id, "after")
+    first.add_run(dg.DagsterRun("job", second))
+    assert stored(workspace, run_id) == ["another process", "after"]
+    assert [run.run_id for run in SqliteRunStorage.from_local(str(home / "history")).get_runs()] == [second]
+
+
+def test_what_a_forked_process_stores_is_there_when_its_parent_has_ended_first(workspace: Workspace) -> None:
+    run_id = str(uuid.uuid4())
+    say(workspace.instance, run_id, "parent 1")
+    read, write = os.pipe()
+
+    def forked() -> None:
+        say(workspace.instance, run_id, "child 1")
+        os.read(read, 1)
+        say(workspace.instance, run_id, "child 2")
+        workspace.instance.add_run(dg.DagsterRun("job", run_id))
+
+    child = multiprocessing.get_context("fork").Process(target=forked)
+    child.start()
+    while len(stored(workspace, run_id)) < 2:
+        assert child.is_alive()
+    say(workspace.instance, run_id, "parent 2")
+    workspace.instance.event_log_storage.dispose()
+    workspace.instance.run_storage.dispose()
+    os.write(write, b"x")
+    child.join(30)
+    assert child.exitcode == 0
+    assert stored(workspace, run_id) == ["parent 1", "child 1", "parent 2", "child 2"]
+    assert workspace.instance.get_run_by_id(run_id)
+
+
+def test_two_storages_of_one_process_may_start_a_run_at_once(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_id, both = str(uuid.uuid4()), threading.Barrier(2, timeout=10)
+    copy = shutil.copyfile
+    monkeypatch.setattr(event_log.shutil, "copyfile", lambda *paths: (copy(*paths), both.wait()))
+    failed: list[BaseException] = []
+
+    def start() -> None:
+        try:
+            WorkspaceEventLog(str(workspace.home / "dagster" / "history" / "runs")).get_logs_for_run(run_id)
+        except OSError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=start) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
