@@ -211,7 +211,7 @@ class WarehouseIOManager(dg.ConfigurableIOManager):
         contract = contract_of(context.definition_metadata, asset)
         root = settings().landing_root
         failed: dict[str, OrdersError] = {}
-        landing.sign(root, self.warehouse.url)
+        landing.sign(root, self.warehouse.name)
         with self.warehouse.read() as con:
             known = publications.current(con, [(asset, interval) for interval in intervals])
         for interval in intervals:

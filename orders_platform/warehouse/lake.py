@@ -145,6 +145,11 @@ class Lake(Warehouse):
             ) from error
 
     @property
+    def name(self) -> str:
+        """Its catalog; a new password makes no other lake of it."""
+        return PREFIX + self._catalog[1]
+
+    @property
     def folders(self) -> tuple[str, ...]:
         """The folder of its files."""
         return (self.data_path,)

@@ -92,11 +92,16 @@ def land(
         is_new = place(part, final)
         require(root, str(final.relative_to(root)))
         if not is_new and not _holds(final, schema.names, rows, digest):
+            require(root, str(final.relative_to(root)))
             raise LandingCorrupt(
                 f"{asset} {interval}: {final.name} no longer holds the rows it is named for.",
                 f"Move {final} away, then materialize {asset} for {interval} again.",
             )
-    return LandedFile(str(final.relative_to(root)), sha256_of(final), digest, rows)
+    location = str(final.relative_to(root))
+    try:
+        return LandedFile(location, sha256_of(final), digest, rows)
+    except FileNotFoundError:
+        raise _gone(location) from None
 
 
 def require(root: Path, location: str) -> None:
@@ -108,24 +113,28 @@ def require(root: Path, location: str) -> None:
     try:
         os.utime(root / location)
     except FileNotFoundError:
-        raise LandingGone(f"{location} was removed as an orphan meanwhile.", "Capture the day again.") from None
+        raise _gone(location) from None
 
 
-def sign(root: Path, url: str) -> None:
+def _gone(location: str) -> LandingGone:
+    return LandingGone(f"{location} was removed as an orphan meanwhile.", "Capture the day again.")
+
+
+def sign(root: Path, warehouse: str) -> None:
     """Leave the mark of a warehouse that lands here: where several do, no one of them knows which files nobody names."""
-    mark = root / MARKS / _mark(url)
+    mark = root / MARKS / _mark(warehouse)
     if not mark.exists():
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()
 
 
-def others(root: Path, url: str) -> bool:
+def others(root: Path, warehouse: str) -> bool:
     """Whether another warehouse lands here too, or did."""
-    return any(mark.name != _mark(url) for mark in (root / MARKS).glob("*"))
+    return any(mark.name != _mark(warehouse) for mark in (root / MARKS).glob("*"))
 
 
-def _mark(url: str) -> str:
-    return hashlib.sha256(url.encode()).hexdigest()[:16]
+def _mark(warehouse: str) -> str:
+    return hashlib.sha256(warehouse.encode()).hexdigest()[:16]
 
 
 def create_view(con: Any, name: str, partition: str, root: Path, files: Mapping[str, tuple[str, str]], asset: str) -> None:

@@ -4,6 +4,7 @@ Not here: when it runs (automation/). Nothing here changes a row, a publication 
 """
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from orders_platform.settings import Settings
-from orders_platform.warehouse.contract import identifier, literal
+from orders_platform.warehouse.contract import IDENTIFIER, identifier, literal
 from orders_platform.warehouse.landing import MARKS, others
 from orders_platform.warehouse.publications import one
 from orders_platform.warehouse.session import Warehouse, WarehouseBusy
@@ -56,15 +57,17 @@ class Done:
 def maintain(warehouse: Warehouse, landing_root: Path, ages: Ages, *, dry_run: bool = False) -> Iterator[Done]:
     """Everything there is to do, each part in a short session of its own; what is in use meanwhile is left for the next time."""
     now = datetime.now(UTC)
+    is_alone = not others(landing_root, warehouse.name)
     if warehouse.url.startswith("ducklake:"):
-        yield from _lake(warehouse, ages, now, dry_run)
+        holds_landing = any(landing_root.resolve().is_relative_to(Path(folder).resolve()) for folder in warehouse.folders)
+        yield from _lake(warehouse, ages, now, dry_run, is_alone=is_alone and not holds_landing)
     else:
         yield checkpoint(warehouse, dry_run=dry_run)
-    if others(landing_root, warehouse.url):
+    if not is_alone:
         yield Done("skipped", str(landing_root), 0, f"another warehouse lands here too, or did: see {MARKS} in it")
         return
     for folder in sorted(landing_root.iterdir()) if landing_root.is_dir() else ():
-        if folder.is_dir() and folder.name != MARKS:
+        if folder.is_dir() and IDENTIFIER.match(folder.name):  # others, such as lost+found, are no asset's
             yield from _orphans(warehouse, landing_root, folder.name, now - ages.files, dry_run)
 
 
@@ -83,7 +86,8 @@ def checkpoint(warehouse: Warehouse, *, dry_run: bool = False) -> Done:
     return Done("checkpoint", file.name, before - after, f"{size_text(after)}, of which {size_text(used * block)} are in use")
 
 
-def _lake(warehouse: Warehouse, ages: Ages, now: datetime, dry_run: bool) -> Iterator[Done]:
+def _lake(warehouse: Warehouse, ages: Ages, now: datetime, dry_run: bool, *, is_alone: bool) -> Iterator[Done]:
+    """DuckLake takes every Parquet file below its data path that its catalog does not name for an orphan (measured)."""
     with warehouse.read() as con:
         tables = con.execute(
             "select schema_name, table_name from duckdb_tables() where database_name = current_database() "
@@ -99,6 +103,9 @@ def _lake(warehouse: Warehouse, ages: Ages, now: datetime, dry_run: bool) -> Ite
              ("orphans", "ducklake_delete_orphaned_files", ages.files)]  # fmt: skip
     with warehouse.write("maintenance of the lake", ["maintenance"]) as con:
         for step, function, age in asked:
+            if step == "orphans" and not is_alone:
+                yield Done("skipped", "orphans of the lake", 0, "files of others may lie below its data path")
+                continue
             before = literal((now - age).isoformat())
             rows = con.execute(
                 f"call {function}(current_database(), older_than => {before}::timestamptz, dry_run => {dry_run})"
@@ -141,15 +148,17 @@ def abandoned(con: Any, root: Path, asset: str, before: datetime) -> list[tuple[
     found = []
     for location in orphaned(con, (f"{asset}/{path}" for path in files_below(root / identifier(asset)))):
         with suppress(FileNotFoundError):  # a capture has finished or given up its part meanwhile
-            facts = (root / location).stat()
-            if is_landing(Path(location)) and since < facts.st_mtime < until:
+            path = root / location
+            facts = path.stat()
+            is_own = path.resolve() == root.resolve() / location  # a link leads to a file that has another name
+            if is_own and is_landing(path) and since < facts.st_mtime < until:
                 found.append((location, facts.st_size))
     return found
 
 
 def is_landing(path: Path) -> bool:
-    """Whether the file is named as the landing names its files, finished or being written."""
-    return path.suffix == ".parquet" or (path.name.startswith(".") and path.suffix == ".part")
+    """Whether the file is named as the landing names its files: by a digest, or as one being written."""
+    return bool(re.fullmatch(r"[0-9a-f]{4}\.\d+\.[0-9a-f]+\.parquet|\.[0-9a-f]+\.part", path.name))
 
 
 def orphaned(con: Any, locations: Iterable[str]) -> list[str]:

@@ -126,6 +126,11 @@ class Warehouse:
                 _sign(lock, None)
 
     @property
+    def name(self) -> str:
+        """What tells it from other warehouses, without a secret."""
+        return self.url
+
+    @property
     def folders(self) -> tuple[str, ...]:
         """Folders that its tables are read from; none for a file, which is open already."""
         return ()

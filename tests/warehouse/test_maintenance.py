@@ -248,9 +248,65 @@ def test_landed_files_of_nobody_go_when_they_are_old_and_every_other_file_stays(
     (*_, said) = tidy(tmp_path, url, timedelta(days=2))
     assert (said.step, ".warehouses" in said.detail) == ("skipped", True)
     next((tmp_path / "landing" / ".warehouses").iterdir()).unlink()
-    landing.sign(tmp_path / "landing", warehouse.url)
+    landing.sign(tmp_path / "landing", warehouse.name)
     assert orphans() == gone and present() == stay
     assert orphans() == set()
+
+
+def test_links_folders_and_files_of_others_below_the_landing_root_stay(tmp_path: Path) -> None:
+    named, root = landed(tmp_path, DAYS[0], "a"), tmp_path / "landing"
+    announce(tmp_path, "", DAYS[0], named)
+    with there(tmp_path, "").write("a test", ["raw"]) as con:
+        con.execute("update platform.publications set published_at = now()::timestamp - interval 30 day")
+    (root / "lost+found").mkdir()
+    (root / "raw_before").symlink_to("raw")
+    (tmp_path / "elsewhere" / "day").mkdir(parents=True)
+    (root / "elsewhere").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "day" / Path(named.location).name).write_bytes(b"of another program")
+    (root / named.location).with_name("before the incident.parquet").write_bytes(b"a person's")
+    files = [path for path in tmp_path.rglob("*.parquet") if path.is_file()]
+    for path in files:
+        age(tmp_path, str(path), days=10)
+    assert count(tidy(tmp_path, "", timedelta(days=2)), "orphans") == 0
+    assert len(files) == 3 and all(path.exists() for path in files)
+
+
+def test_files_that_may_be_others_below_a_lakes_data_path_stay(postgres: Any, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb_extensions", reason="DuckDB's extension wheels are not installed: pip install -e '.[scale]'")
+    made = [new_database(postgres) for _ in range(2)]
+    first, second = (f"{PREFIX}host={m.host} port={m.port} user={m.username} dbname={m.database}" for m in made)
+    fill(tmp_path, first)
+    landing.sign(tmp_path / "landing", there(tmp_path, first).name)
+    before = sound(there(tmp_path, first))
+    tidy(tmp_path, second)
+    assert sound(there(tmp_path, first)) == before
+    inside = tmp_path / "lake"
+    (inside / "landing" / "raw").mkdir(parents=True)
+    (inside / "landing" / "raw" / "other.parquet").write_bytes(b"no file of the lake")
+    list(maintain(there(tmp_path, first), inside / "landing", Ages(NOTHING, NOTHING)))
+    assert (inside / "landing" / "raw" / "other.parquet").exists()
+
+
+def test_a_password_of_a_lake_is_no_part_of_its_mark() -> None:
+    one, other = (replace(lake(Path("/nowhere"), ""), url=f"{PREFIX}host=db dbname=lake password={p}") for p in ("a", "b"))
+    assert one.name == other.name and "password" not in one.name
+
+
+def test_a_file_that_maintenance_removes_while_equal_rows_are_landed_is_landed_by_the_retry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for removed_in in ("_holds", "sha256_of"):
+        asked = getattr(landing, removed_in)
+
+        def removing(path: Path, *rest: Any, asked: Any = asked) -> Any:
+            path.unlink()
+            return asked(path, *rest)
+
+        landed(tmp_path, DAYS[0], "a")
+        with monkeypatch.context() as patched, pytest.raises(landing.LandingGone):
+            patched.setattr(landing, removed_in, removing)
+            landed(tmp_path, DAYS[0], "a")
+        assert landed(tmp_path, DAYS[0], "a").row_count == 1
 
 
 @either
