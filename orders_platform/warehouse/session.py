@@ -252,7 +252,9 @@ def _file(url: str) -> Path:
         SettingsError: A database in memory, which would forget every publication with its session, or a name with "?".
     """
     if "?" in url:  # DuckDB would look for the write-ahead log at another place
-        raise SettingsError(f"The warehouse {url} cannot be kept under a name with a question mark.", "Choose another folder.")
+        raise SettingsError(
+            "ORDERS_WAREHOUSE_URL is neither a file without a question mark nor ducklake:postgres:…", "Choose another one."
+        )  # not shown: it may be a database's, with its password
     if url.startswith(":memory:"):
         raise SettingsError("A warehouse in memory would be empty in every session.", "Set ORDERS_WAREHOUSE_URL to a file.")
     return Path(url).expanduser().resolve()

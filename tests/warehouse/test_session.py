@@ -293,7 +293,10 @@ def test_a_file_that_is_no_warehouse_is_named(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize(("url", "said"), [(":memory:", "in memory"), ("/data/why?.duckdb", "question mark")])
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [(":memory:", "in memory"), ("/data/why?.duckdb", "question mark"), ("postgres://me:hush@db/lake?a=b", "^(?!.*hush)")],
+)
 def test_a_warehouse_that_could_not_be_found_again_is_refused(url: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         Warehouse.from_settings(Settings.read({"ORDERS_WAREHOUSE_URL": url}))
