@@ -34,7 +34,7 @@ demo: setup  ## Fill a sample source, materialize four weeks, print what was pub
 	@$(BIN)/orders query "select date_trunc('week', order_date)::date as week, currency, sum(orders) as orders, sum(revenue) as revenue from published.revenue_daily group by all order by all"
 
 test: lint  ## Lint, types, import contracts, then the whole suite
-	$(PYTEST) -n 2 --dist loadgroup
+	$(PYTEST) -n 3 --dist loadgroup
 
 check: lint test  ## Everything CI runs
 
