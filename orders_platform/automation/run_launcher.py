@@ -29,6 +29,8 @@ class WorkerRunLauncher(CeleryRunLauncher):
             return health
         task = run.tags[DAGSTER_CELERY_TASK_ID_TAG]
         meta: Any = self.celery.AsyncResult(task).info
+        if not isinstance(meta, dict) or "hostname" not in meta:  # it ended between the two questions
+            return health
         worker = meta["hostname"]
         answers = self.celery.control.inspect([worker], timeout=WAIT_SECONDS, limit=1).query_task(task)
         if task in (answers or {}).get(worker, {}) or self.celery.AsyncResult(task).state != "STARTED":
