@@ -19,7 +19,11 @@ LEAP = ("Europe/London", date(2024, 2, 19), date(2024, 4, 7))  # 29 February; th
 NEW_YEAR = ("America/New_York", date(2025, 10, 27), date(2026, 1, 11))  # the clocks go back on 2 November; a year ends
 
 
-@pytest.fixture(scope="module", params=[LEAP, NEW_YEAR], ids=["leap-day-and-spring", "autumn-and-year-end"])
+@pytest.fixture(
+    scope="module",
+    params=[LEAP, pytest.param(NEW_YEAR, marks=pytest.mark.proof)],
+    ids=["leap-day-and-spring", "autumn-and-year-end"],
+)
 def calendar(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtherCalendar]:
     timezone, start, end = request.param
     closed = (start + timedelta(30), start + timedelta(31))

@@ -34,7 +34,7 @@ with opened(at_home(Path(home)), QUIET) as workspace:
     lines.append(("engine", "Lake", type(workspace.warehouse).__name__))
 Path(home, "side.json").write_text(json.dumps(lines))
 """
-FEW_ON_LAKE = ("two-writers",)
+FEW_ON_LAKE = ("corrected-past-run",)
 
 
 def replayed(workspace: Workspace, zone: str, *names: str) -> dict[str, dict[str, object]]:

@@ -1,6 +1,7 @@
 """A backfill as the UI launches it: a real `dagster dev`, its daemon, and the call its Materialize button makes."""
 
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -28,6 +29,11 @@ mutation ($params: LaunchBackfillParams!) {
 STATUS = "query ($id: String!) { partitionBackfillOrError(backfillId: $id) { ... on PartitionBackfill { status } } }"
 
 
+def interruptible() -> None:
+    """Dagster gives SIGTERM what SIGINT does, which a shell's background job inherits as ignored: it would never stop."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def dagster_dev(workspace: Workspace, **environ: str) -> Iterator[str]:
     """`dagster dev` on a free loopback port; yields its GraphQL address and stops it with its children."""
@@ -37,13 +43,14 @@ def dagster_dev(workspace: Workspace, **environ: str) -> Iterator[str]:
     command = [str(Path(sys.executable).with_name("dagster")), "dev", "--host", "127.0.0.1", "--port", str(port)]
     with (workspace.home / "dev.log").open("w") as log:
         server = subprocess.Popen(
-            command, cwd=PROJECT, env={**workspace.environ, **environ}, stdout=log, stderr=log, start_new_session=True
-        )
+            command, cwd=PROJECT, env={**workspace.environ, **environ}, stdout=log, stderr=log, start_new_session=True,
+            preexec_fn=interruptible,
+        )  # fmt: skip
         try:
             yield f"http://127.0.0.1:{port}/graphql"
         finally:
             server.terminate()
-            server.wait(90)  # it waits for its own children, one after the other
+            server.wait(60)
 
 
 def ask(url: str, query: str, **variables: Any) -> dict[str, Any]:
