@@ -34,7 +34,6 @@ with opened(at_home(Path(home)), QUIET) as workspace:
     lines.append(("engine", "Lake", type(workspace.warehouse).__name__))
 Path(home, "side.json").write_text(json.dumps(lines))
 """
-FEW_ON_LAKE = ("corrected-past-run",)
 
 
 def replayed(workspace: Workspace, zone: str, *names: str) -> dict[str, dict[str, object]]:
@@ -67,9 +66,8 @@ def test_every_drill_breaks_the_usual_build_and_not_this_platform(
         ]
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in FEW_ON_LAKE else pytest.param(name, marks=pytest.mark.proof) for name in NAMES]
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("name", NAMES)
 def test_on_ducklake_this_platform_does_as_well(name: str, tmp_path: Path, lake_server: None) -> None:
     done = subprocess.run(
         [sys.executable, "-c", ON_LAKE, name, str(tmp_path), lakes.url_of(tmp_path)], cwd=PROJECT, check=False, timeout=300
