@@ -6,6 +6,7 @@ export DAGSTER_DISABLE_TELEMETRY := yes
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
+PORT ?= 3000
 DAYS ?= 2026-01-05...2026-02-01
 DAILY := raw_orders,stg_orders,fct_orders,revenue_daily
 PYTEST := env -u ORDERS_HOME -u DAGSTER_HOME $(BIN)/python -m pytest
@@ -44,8 +45,11 @@ lint: setup
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 
-dev: setup  ## The Dagster UI on http://127.0.0.1:3000/asset-groups
-	$(BIN)/dagster dev --host 127.0.0.1
+dev: setup  ## The Dagster UI, opened on the lineage: http://127.0.0.1:3000/asset-groups
+	@for second in $$(seq 60); do sleep 1; \
+		$(BIN)/python -c "import socket; socket.create_connection(('127.0.0.1', $(PORT))).close()" 2>/dev/null || continue; \
+		$(BIN)/python -m webbrowser -t http://127.0.0.1:$(PORT)/asset-groups; break; done & \
+	exec $(BIN)/dagster dev --host 127.0.0.1 --port $(PORT)
 
 test-lake: setup  ## The same suites on DuckLake, its catalog in a Postgres that the tests start
 	ORDERS_TEST_ENGINE=lake $(PYTEST) -n 2 --dist loadgroup tests/warehouse tests/recovery tests/delivery tests/checks tests/scenarios tests/drills
