@@ -251,6 +251,11 @@ def settings() -> Settings:
     return Settings.read(environ)
 
 
+def dagster_home() -> Path:
+    """Dagster's home: DAGSTER_HOME, else the one under ORDERS_HOME."""
+    return Path(os.environ.get("DAGSTER_HOME") or settings().home / "dagster")
+
+
 @cache
 def git_commit() -> str | None:
     """The commit of the checkout this code runs from; None outside a checkout."""

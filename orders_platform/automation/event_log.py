@@ -20,7 +20,7 @@ from dagster._core.storage.runs import SqliteRunStorage
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from sqlalchemy import Connection, Engine, NullPool, StaticPool, create_engine, event, make_url
 
-from orders_platform.settings import settings
+from orders_platform.settings import dagster_home
 
 KEPT = 8
 """Files kept open: the index and the runs last used."""
@@ -49,7 +49,7 @@ class WorkspaceEventLog(SqliteEventLogStorage):
     @classmethod
     def from_config_value(cls, inst_data: Any, config_value: Any) -> "WorkspaceEventLog":
         """The event log of the workspace."""
-        return cls(str(_history() / "runs"), inst_data)
+        return cls(str(dagster_home() / "history" / "runs"), inst_data)
 
     @contextmanager
     def _connect(self, shard: str) -> Iterator[Connection]:
@@ -123,7 +123,7 @@ class WorkspaceRuns(SqliteRunStorage):
     @classmethod
     def from_config_value(cls, inst_data: Any, config_value: Any) -> "WorkspaceRuns":
         """The runs of the workspace."""
-        return cls.from_local(str(_history()), inst_data)
+        return cls.from_local(str(dagster_home() / "history"), inst_data)
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
@@ -165,10 +165,6 @@ def _file(path: str) -> File:
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _history() -> Path:
-    return Path(os.environ.get("DAGSTER_HOME") or settings().home / "dagster") / "history"
 
 
 def _configure(connection: Any, _: Any) -> None:

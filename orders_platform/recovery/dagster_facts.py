@@ -4,7 +4,6 @@ Not here: what follows from them. The storage's index connection is internal to 
 """
 
 import multiprocessing
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -24,7 +23,7 @@ from orders_platform.recovery.closure import Graph, Node
 from orders_platform.recovery.interventions import NO_REASON, Intervention
 from orders_platform.recovery.repair import Launched
 from orders_platform.recovery.states import Facts, State
-from orders_platform.settings import settings
+from orders_platform.settings import dagster_home, settings
 from orders_platform.warehouse.contract import TableContract
 from orders_platform.warehouse.publications import Pair
 from orders_platform.warehouse.session import Warehouse
@@ -55,8 +54,7 @@ class World:
     @contextmanager
     def open(cls, definitions: dg.Definitions) -> Iterator["World"]:
         """The world of the settings; Dagster's home is DAGSTER_HOME, else the one under ORDERS_HOME."""
-        home = os.environ.get("DAGSTER_HOME") or str(settings().home / "dagster")
-        with dg.DagsterInstance.from_config(home) as instance:
+        with dg.DagsterInstance.from_config(str(dagster_home())) as instance:
             yield cls.of(definitions.get_repository_def(), instance)
 
     @classmethod

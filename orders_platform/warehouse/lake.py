@@ -6,7 +6,7 @@ Not here: who may write what (claims.py), and what is written: every statement i
 import os
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -112,7 +112,7 @@ class Lake(Warehouse):
         if found is None:
             # Two who make the catalog at once would both fail (measured).
             with claimed(self._catalog[0], "creating the warehouse", ["schema"], self.wait_seconds):
-                engine.release(self._session, self._attached(is_made=False), is_sound=True)
+                self._close(self._attached(is_made=False), read_only=False, is_sound=True)
             return self._connect(read_only=read_only)
         return found
 
@@ -135,7 +135,7 @@ class Lake(Warehouse):
             con.execute(statement)
 
         try:
-            return engine.attach(self._session, self._means(), attaching)
+            return engine.attach(self._attachment(read_only=read_only), self._means(), attaching)
         except duckdb.Error as error:
             if is_made and NOT_MADE in str(error):
                 return None
@@ -154,13 +154,9 @@ class Lake(Warehouse):
         """The folder of its files."""
         return (self.data_path,)
 
-    @property
-    def _session(self) -> tuple[str, int]:
-        """Every session attaches for itself: it may write beside the others, and no thread has two."""
+    def _attachment(self, *, read_only: bool) -> Hashable:
+        """Nothing is shared: every session attaches for itself, for it may write beside the others, and no thread has two."""
         return self.url, threading.get_ident()
-
-    def _close(self, con: Any, *, read_only: bool, is_sound: bool) -> None:
-        engine.release(self._session, con, is_sound=is_sound)
 
     def _means(self) -> engine.Means:
         return engine.Means(str(self.locks.parent / "tmp"), self.threads, self.memory_limit)

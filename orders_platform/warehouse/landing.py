@@ -89,15 +89,15 @@ def land(
             os.fsync(sink.fileno())
         rows, digest = _measure(part, schema.names)
         final = folder / f"{digest}.parquet"
+        location = str(final.relative_to(root))
         is_new = place(part, final)
-        require(root, str(final.relative_to(root)))
+        require(root, location)
         if not is_new and not _holds(final, schema.names, rows, digest):
-            require(root, str(final.relative_to(root)))
+            require(root, location)
             raise LandingCorrupt(
                 f"{asset} {interval}: {final.name} no longer holds the rows it is named for.",
                 f"Move {final} away, then materialize {asset} for {interval} again.",
             )
-    location = str(final.relative_to(root))
     try:
         return LandedFile(location, sha256_of(final), digest, rows)
     except FileNotFoundError:

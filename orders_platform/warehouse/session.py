@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -199,32 +199,35 @@ class Warehouse:
     @contextmanager
     def _connected(self, *, read_only: bool) -> Iterator[Any]:
         con = self._connect(read_only=read_only)
+        is_sound = False
         try:
             con.execute("set TimeZone = 'UTC'")
             yield con
-        except BaseException:
-            self._close(con, read_only=read_only, is_sound=False)
-            raise
-        else:
-            self._close(con, read_only=read_only, is_sound=True)
+            is_sound = True
+        finally:
+            self._close(con, read_only=read_only, is_sound=is_sound)
 
     def _means(self) -> engine.Means:
         return engine.Means(str(Path(self.url).resolve().parent / "tmp"), self.threads, self.memory_limit)
 
+    def _attachment(self, *, read_only: bool) -> Hashable:
+        """What sessions of this process share; readers do, so that closing one frees no lock of another."""
+        return self.url, read_only
+
     def _close(self, con: Any, *, read_only: bool, is_sound: bool) -> None:
-        engine.release((self.url, read_only), con, is_sound=is_sound)
+        engine.release(self._attachment(read_only=read_only), con, is_sound=is_sound)
 
     def _connect(self, *, read_only: bool) -> Any:
         """Connect; a foreign process (a DuckDB shell, a stock I/O manager) that holds the file is waited for, too."""
         path = Path(self.url)
         if not self._is_there():
             self._create()
-        # Readers of this process share one attachment, so that closing one frees no lock of another.
+        key = self._attachment(read_only=read_only)
         attaching = f"attach {literal(str(path))} as {engine.CATALOG}{' (read_only)' if read_only else ''}"
         deadline = time.monotonic() + self.wait_seconds
         while True:
             try:
-                return engine.attach((self.url, read_only), self._means(), lambda con: con.execute(attaching))
+                return engine.attach(key, self._means(), lambda con: con.execute(attaching))
             except duckdb.Error as error:
                 if not any(sign in str(error) for sign in HELD):
                     raise OrdersError(

@@ -19,7 +19,7 @@ from orders_platform.recovery.closure import closure
 from orders_platform.warehouse import publications
 from orders_platform.warehouse.publications import Pair
 from tests.conftest import DAILY, Workspace, failure_of
-from tests.scenarios.test_repair import CHAIN, opened, repair, revisions, states, world
+from tests.scenarios.test_repair import CHAIN, filled_and_built, opened, repair, revisions, states, world
 
 FIRST = date(2026, 1, 5)
 DAYS = tuple((FIRST + timedelta(n)).isoformat() for n in range(28))
@@ -42,11 +42,7 @@ def draw(workspace: Workspace) -> dg.ExecuteInProcessResult:
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four weeks, built once; every test works on its own copy."""
-    home = tmp_path_factory.mktemp("built")
-    with opened(home) as workspace:
-        workspace.put_days(*DAYS)
-        build(workspace)
-    return home
+    return filled_and_built(tmp_path_factory.mktemp("built"), DAYS, build)
 
 
 def correct(workspace: Workspace, day: str) -> None:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,14 +57,17 @@ def build(workspace: Workspace) -> None:
     assert workspace.materialize(WEEK, assets=("finance_export",)).success
 
 
+def filled_and_built(home: Path, days: Sequence[str], build: Callable[[Workspace], None]) -> Path:
+    with opened(home) as workspace:
+        workspace.put_days(*days)
+        build(workspace)
+    return home
+
+
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A week, built once; every test works on its own copy."""
-    home = tmp_path_factory.mktemp("built")
-    with opened(home) as workspace:
-        workspace.put_days(*DAYS)
-        build(workspace)
-    return home
+    return filled_and_built(tmp_path_factory.mktemp("built"), DAYS, build)
 
 
 @pytest.fixture
