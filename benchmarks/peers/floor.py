@@ -30,7 +30,7 @@ create table if not exists orders.revenue_daily (
     revenue decimal(38,2));
 create table if not exists orders.customer_features (
     feature_date date, customer_id varchar, currency varchar, orders bigint, revenue_orders bigint, cancelled_orders bigint,
-    revenue decimal(38,2), average_order_value decimal(38,2), cancelled_share decimal(5,4), days_since_last_order integer,
+    revenue decimal(18,2), average_order_value decimal(18,2), cancelled_share decimal(5,4), days_since_last_order integer,
     countries integer);
 """
 

@@ -17,13 +17,13 @@ CONTRACT = TableContract(
         "revenue_orders": Column("BIGINT", "orders that count as revenue", unit="orders", source=("fct_orders.is_revenue",)),
         "cancelled_orders": Column("BIGINT", "orders with status cancelled", unit="orders", source=("fct_orders.status",)),
         "revenue": Column(
-            "DECIMAL(38,2)",
+            "DECIMAL(18,2)",
             "net amount of the orders that count as revenue",
             unit="currency",
             source=("fct_orders.net_amount", "fct_orders.is_revenue"),
         ),
         "average_order_value": Column(
-            "DECIMAL(38,2)",
+            "DECIMAL(18,2)",
             "revenue by revenue order, rounded half away from zero; null without a revenue order",
             unit="currency",
             max_null_share=1,

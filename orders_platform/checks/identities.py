@@ -20,21 +20,20 @@ STAGED = Identity(
             select order_date, trim(order_id) as order_id, upper(trim(currency)) as currency,
                 try_cast(gross_amount as decimal(18,2)) as gross, sign
             from received
+        ), compared as (
+            select order_date, p.order_id, coalesce(p.currency, t.currency) as currency, sum(sign * gross) as gross,
+                sum(sign * hash(t.order_id, t.currency, gross)::hugeint) as hashes,
+                bool_or(t.currency = p.currency and gross = p.gross_amount and sign = 1) as is_landed
+            from typed t full join repeated p using (order_date, order_id) group by all
         ), expected as (
-            select order_date, currency, sum(sign * gross) as gross,
-                sum(sign * hash(order_id, currency, gross)::hugeint) as hashes
-            from typed t anti join repeated p on p.order_date = t.order_date and p.order_id = t.order_id
-            group by all
+            select * from compared where order_id is null
         ), staged as (
             select order_date, currency, sum(gross_amount) as gross,
                 sum(hash(order_id, currency, gross_amount)::hugeint) as hashes
             from stg_orders where superseded_rows = 0 group by all
         ), found as (
-            select p.order_date, p.currency, count(*) as orders, count(*) filter (where exists (
-                from typed t where t.order_date = p.order_date and t.order_id = p.order_id and t.currency = p.currency
-                    and t.gross = p.gross_amount and t.sign = 1
-            )) as landed
-            from repeated p group by all
+            select order_date, currency, count(*) as orders, count(*) filter (where is_landed) as landed
+            from compared where order_id is not null group by all
         ), counted as (
             select order_date, sum(landed) as landed, sum(accounted) as accounted
             from (

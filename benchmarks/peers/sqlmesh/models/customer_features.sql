@@ -73,7 +73,7 @@ repeated as (
 )
 select
     feature_date, customer_id, currency, orders, revenue_orders, cancelled_orders,
-    revenue::decimal(38,2) as revenue, average_order_value::decimal(38,2) as average_order_value,
+    revenue::decimal(18,2) as revenue, average_order_value::decimal(18,2) as average_order_value,
     cancelled_share::decimal(5,4) as cancelled_share, (feature_date - last_order_date)::integer as days_since_last_order, countries
 from repeated
 where feature_date between @start_date and @end_date
