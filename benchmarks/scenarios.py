@@ -30,6 +30,7 @@ from benchmarks.tools import (
     Stock,
     StockByDay,
     Tool,
+    Unchecked,
     ahead,
 )
 
@@ -247,6 +248,17 @@ def a_range(bench: Bench, *, features: bool) -> None:
     agree([ours, *tools])
 
 
+def checks(bench: Bench) -> None:
+    """The backfill of `range` with its checks and without."""
+    ours, _ = landed(bench, "checks", bench.options.days, bench.options.orders, features=False)
+    last = ahead(FIRST, bench.options.days - 1)
+    for _ in range(bench.options.rounds):
+        for tool in (ours, Unchecked(ours.root, ours.landing)):
+            reset(ours)
+            size = f"{bench.options.days} × {bench.options.orders:,}"
+            bench.measure("checks", size, "backfill", tool, [tool.backfill(last)])
+
+
 def history(bench: Bench) -> None:
     """One day of 10,000 orders replaced in a warehouse of 30 days and in one of many."""
     made = {}
@@ -325,6 +337,7 @@ SCENARIOS: dict[str, Callable[[Bench], None]] = {
     "one-day": one_day,
     "range": lambda bench: a_range(bench, features=False),
     "features": lambda bench: a_range(bench, features=True),
+    "checks": checks,
     "history": history,
     "writers": writers,
     "start-up": start_up,

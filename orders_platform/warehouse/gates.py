@@ -9,7 +9,7 @@ from typing import Any
 from orders_platform.calendar import describe
 from orders_platform.errors import OrdersError
 from orders_platform.warehouse.contract import literals
-from orders_platform.warehouse.publications import Pair, Publication
+from orders_platform.warehouse.publications import Pair, Publication, current
 
 
 class InputRefused(OrdersError):
@@ -21,19 +21,22 @@ def refusals(con: Any, publications: Iterable[Publication]) -> dict[Pair, tuple[
 
     A companion is refused with the table it was published with.
     """
-    pairs = {(p.companion_of or p.asset, p.interval) for p in publications}
+    read = list(publications)
+    pairs = {(p.companion_of or p.asset, p.interval) for p in read}
+    own = [p for p in read if not p.companion_of]
+    owners = {p.publication_id: p for p in (*own, *current(con, pairs - {(p.asset, p.interval) for p in own}).values())}
     found: dict[Pair, tuple[str, str]] = {}
+    # Ids as literals reach the scan of the verdicts; joined, the whole history would be sorted first: 6 ms of 1,100 days.
     failing = con.execute(
-        f"""select p.asset, p."interval", f.check_name, f.details
-            from platform.failing f join platform.current_publications p using (publication_id)
-            where p.asset in ({literals(sorted({asset for asset, _ in pairs}))}) order by all"""
+        f"select publication_id::varchar, check_name, details from platform.failing "
+        f"where publication_id in ({literals(owners)}) order by all"
     ).fetchall()
-    for asset, interval, check_name, details in failing:
-        if (asset, interval) in pairs:
-            found[asset, interval] = (
-                f"{asset} {interval} failed its check {check_name}" + (f" ({details})" if details else ""),
-                f"orders reconcile {interval}; then orders repair {asset} {interval} --reason …",
-            )
+    for publication_id, check_name, details in failing:
+        asset, interval = owners[publication_id].asset, owners[publication_id].interval
+        found[asset, interval] = (
+            f"{asset} {interval} failed its check {check_name}" + (f" ({details})" if details else ""),
+            f"orders reconcile {interval}; then orders repair {asset} {interval} --reason …",
+        )
     for asset, interval, who, reason, at in con.execute(
         'select asset, "interval", who, reason, recorded_at from platform.held'
     ).fetchall():
