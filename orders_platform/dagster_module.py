@@ -8,7 +8,9 @@ import gc
 import os
 import sys
 from collections.abc import MutableMapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from types import TracebackType
 
 MODULE = "orders_platform.definitions"
 PROGRAMS = ("dagster", "dagster-daemon", "dagster-webserver", "dg", "orders")
@@ -48,5 +50,23 @@ def collect_rarely(argv: Sequence[str]) -> None:
         atexit.register(gc.freeze)
 
 
+def speak_plainly(argv: Sequence[str]) -> None:
+    """Let `dagster asset` and `dg launch` end with a sentence where they refuse what was asked, instead of a traceback."""
+    if len(argv) < 2 or (Path(argv[0]).name, argv[1]) not in (("dagster", "asset"), ("dg", "launch")):
+        return
+
+    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        from orders_platform.dagster_refusals import refusal
+
+        found = refusal(argv, error, datetime.now(UTC))
+        if found is None:
+            sys.__excepthook__(kind, error, trace)
+        else:
+            sys.stderr.write(f"error: {found.message}\n" + (f"remedy: {found.remedy}\n" if found.remedy else ""))
+
+    sys.excepthook = show
+
+
 collect_rarely(getattr(sys, "argv", []))
+speak_plainly(getattr(sys, "argv", []))
 name_module(getattr(sys, "argv", []), os.environ, Path.cwd())

@@ -17,6 +17,9 @@ MARKS = {
     "held": "[magenta]■[/]",
 }
 
+TOTAL = 18
+"""Columns of the terminal that the counts at the end of a line take."""
+
 
 @click.command()
 @interval_options
@@ -66,7 +69,7 @@ def states() -> list[dict[str, Any]]:
 
 
 def print_grid(rows: list[dict[str, Any]]) -> None:
-    """Assets down, intervals across, seven to a block, with the counts beneath."""
+    """Assets down, intervals across, as many weeks to a block as the terminal is wide, with the counts beneath."""
     out = console()
     if not rows:
         out.print("Nothing is published yet. Run: orders source init, then materialize daily_orders (see README).")
@@ -75,11 +78,13 @@ def print_grid(rows: list[dict[str, Any]]) -> None:
     found = {(row["asset"], row["interval"]): row for row in rows}
     intervals = sorted({row["interval"] for row in rows})
     width = max(map(len, assets))
-    out.print(" " * width, " ".join(i[5:] if n % 7 == 0 else "  " for n, i in enumerate(intervals)))
-    for asset in assets:
-        marks = [MARKS.get(found[asset, i]["state"], "?") if (asset, i) in found else " " for i in intervals]
-        total = sum(found[asset, i]["rows"] or 0 for i in intervals if (asset, i) in found)
-        out.print(f"{asset:{width}}", "  ".join(marks), f" {total:,} rows")
+    step = max(7, (out.width - width - TOTAL) // 3 // 7 * 7)
+    for block in (intervals[n : n + step] for n in range(0, len(intervals), step)):
+        out.print(f"{block[0][:4]:{width}}", " ".join(i[5:] if n % 7 == 0 else "  " for n, i in enumerate(block)))
+        for asset in assets:
+            marks = [MARKS.get(found[asset, i]["state"], "?") if (asset, i) in found else " " for i in block]
+            total = sum(found[asset, i]["rows"] or 0 for i in block if (asset, i) in found)
+            out.print(f"{asset:{width}}", "  ".join(marks), f" {total:,} rows")
     counts = {state: sum(row["state"] == state for row in rows) for state in MARKS}
     out.print("   ".join(f"{mark} {state} {counts[state]}" for state, mark in MARKS.items()))
     newest = max((row["published_at"] for row in rows if row["published_at"]), default=None)

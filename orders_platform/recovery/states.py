@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-import pyarrow as pa
-
 from orders_platform.recovery.closure import Graph, walk
+from orders_platform.warehouse.contract import inline
 from orders_platform.warehouse.publications import Pair
 
 BY_HAND = ""
@@ -199,16 +198,13 @@ def _unbacked(con: Any, claims: Mapping[Pair, str]) -> dict[Pair, str]:
     """Claims whose run never published the pair."""
     if not claims:
         return {}
-    names, intervals = zip(*claims, strict=True)
-    con.register("_claims", pa.table({"asset": names, "interval": intervals, "run_id": list(claims.values())}))
-    try:
-        rows = con.execute("""
-            select c.asset, c."interval", c.run_id from _claims c
-            where not exists (
-              from platform.publications p where p.asset = c.asset and p."interval" = c."interval" and p.run_id = c.run_id)
-        """).fetchall()
-    finally:
-        con.unregister("_claims")
+    claimed = [{"asset": asset, "interval": interval, "run_id": run_id} for (asset, interval), run_id in claims.items()]
+    rows = con.execute(f"""
+        select c.asset, c."interval", c.run_id
+        from ({inline(claimed, {"asset": "VARCHAR", "interval": "VARCHAR", "run_id": "VARCHAR"})}) c
+        where not exists (
+          from platform.publications p where p.asset = c.asset and p."interval" = c."interval" and p.run_id = c.run_id)
+    """).fetchall()
     return {(asset, interval): run_id for asset, interval, run_id in rows}
 
 

@@ -89,13 +89,55 @@ def test_a_quarantined_input_stops_what_reads_it_and_nothing_else(built: Workspa
     verify_readable(built)
 
 
-def test_an_interval_in_the_future_is_refused_by_name(built: Workspace) -> None:
+@pytest.mark.parametrize(
+    ("asked", "sentence", "remedy"),
+    [
+        (
+            ("dagster", "asset", "materialize", "--select", "raw_orders", "--partition", "2099-01-05"),
+            "raw_orders 2099-01-05 has not ended yet.",
+            "dagster asset materialize --select raw_orders --partition 2",
+        ),
+        (
+            ("dagster", "asset", "materialize", "--select", "stg_orders", "--partition-range", "2026-01-05...2099-01-05"),
+            "stg_orders 2099-01-05 has not ended yet.",
+            "The newest is 2",
+        ),
+        (("dg", "launch", "--assets", "raw_orders", "--partition", "2099-01-05"), "raw_orders 2099-01-05", "The newest is 2"),
+        (
+            ("dagster", "asset", "materialize", "--select", "finance_export", "--partition", "2026-01-07"),
+            "finance_export 2026-01-07 is no week: weeks are named by their Monday.",
+            "Use 2026-01-05.",
+        ),
+        (
+            ("dagster", "asset", "materialize", "--select", "fct_orders,finance_export", "--partition", DAY),
+            "Days and weeks cannot share a call (daily: fct_orders; weekly: finance_export).",
+            "Call it once for each.",
+        ),
+        (
+            ("dagster", "asset", "materialize", "--select", "orders", "--partition", DAY),
+            "'orders' names no asset.",
+            "raw_orders",
+        ),
+    ],
+)
+def test_what_no_run_can_make_is_refused_in_a_sentence(
+    built: Workspace, asked: tuple[str, ...], sentence: str, remedy: str
+) -> None:
+    done = built.run(*asked, ORDERS_END_DATE="")
+    assert done.returncode == 1
+    assert f"error: {sentence}" in done.stderr
+    assert remedy in done.stderr.partition("remedy: ")[2]
+    assert "Traceback" not in done.stderr + done.stdout
+    verify_readable(built)
+
+
+def test_an_error_of_dagster_that_no_sentence_is_known_for_keeps_its_traceback(built: Workspace) -> None:
     done = built.run(
-        "dagster", "asset", "materialize", "--select", "raw_orders", "--partition", "2099-01-05", ORDERS_END_DATE=""
+        "dagster", "asset", "materialize", "--select", "raw_orders", "--partition", DAY, "--partition-range", f"{DAY}...{NEXT}"
     )
     assert done.returncode == 1
-    assert "2099-01-05" in done.stderr + done.stdout
-    verify_readable(built)
+    assert "Traceback" in done.stderr
+    assert "Use only one" in done.stderr
 
 
 def test_a_range_that_ends_before_it_begins_is_refused(built: Workspace) -> None:

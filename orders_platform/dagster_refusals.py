@@ -1,0 +1,82 @@
+"""What Dagster's commands refuse before an asset runs, in a sentence. Belongs here: which sentence. Not here: who shows it.
+
+Dagster 1.13 answers `dagster asset materialize` of an interval in the future with a traceback that names no asset.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import date, datetime
+
+from orders_platform.calendar import Calendar, monday, parse_interval
+from orders_platform.errors import OrdersError
+
+REFUSED = ("DagsterInvalidSubsetError", "CheckError")
+
+
+def refusal(argv: Sequence[str], error: BaseException | None, now: datetime) -> OrdersError | None:
+    """The sentence for an error of `dagster asset materialize` or `dg launch`; None where Dagster's own is all there is.
+
+    Args:
+        argv: The words of the command.
+        error: What ended it; one of ours, anywhere among its causes, speaks for itself.
+        now: Aware; what tells an interval of the future.
+    """
+    cause = error
+    while cause is not None:
+        if isinstance(cause, OrdersError):
+            return cause
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    loaded = sys.modules.get("orders_platform.definitions")
+    if type(error).__name__ not in REFUSED or loaded is None:
+        return None
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--select", "--assets", default="")
+    parser.add_argument("--partition")
+    parser.add_argument("--partition-range")
+    asked, _ = parser.parse_known_args(argv[1:])
+    intervals = [asked.partition] if asked.partition else (asked.partition_range or "").split("...")
+    from dagster import AssetSelection, DagsterInvalidSubsetError
+
+    from orders_platform.partitions import DAILY, WEEKLY
+    from orders_platform.settings import settings
+
+    graph = loaded.defs.get_repository_def().asset_graph
+    try:
+        keys = AssetSelection.from_coercible(asked.select.split(",")).resolve(graph)
+    except DagsterInvalidSubsetError:
+        known = ", ".join(sorted(key.to_user_string() for key in graph.get_all_asset_keys()))
+        return OrdersError(f"{asked.select!r} names no asset.", f"The assets are {known}.")
+    kinds = {key.to_user_string(): graph.get(key).partitions_def for key in sorted(keys)}
+    daily, weekly = ([name for name, kind in kinds.items() if kind == wanted] for wanted in (DAILY, WEEKLY))
+    if daily and weekly:
+        message = f"Days and weeks cannot share a call (daily: {', '.join(daily)}; weekly: {', '.join(weekly)})."
+        return OrdersError(message, "Call it once for each.")
+    for name in (*daily, *weekly):
+        for interval in intervals:
+            found = _unknown(name, interval, settings().calendar, now, is_weekly=bool(weekly))
+            if found:
+                return found
+    return None
+
+
+def _unknown(asset: str, interval: str, calendar: Calendar, now: datetime, *, is_weekly: bool) -> OrdersError | None:
+    there = (calendar.weeks if is_weekly else calendar.days)(now)
+    if interval in there:
+        return None
+    newest = there[-1] if there else ""
+    remedy = f"The newest is {newest}: dagster asset materialize --select {asset} --partition {newest}" if newest else ""
+    if not interval:
+        return OrdersError(f"{asset} is made of intervals, and none was named.", remedy)
+    try:
+        day: date = parse_interval(interval)
+    except OrdersError as error:
+        return OrdersError(f"{asset}: {error.message}", error.remedy)
+    if is_weekly and day != monday(day):
+        return OrdersError(f"{asset} {interval} is no week: weeks are named by their Monday.", f"Use {monday(day)}.")
+    if day < calendar.start or (calendar.end is not None and day > calendar.end):
+        return OrdersError(
+            f"{asset} {interval} lies outside the calendar ({calendar.start} to {calendar.end or 'open'}).",
+            "See ORDERS_START_DATE and ORDERS_END_DATE.",
+        )
+    return OrdersError(f"{asset} {interval} has not ended yet.", remedy)
