@@ -12,8 +12,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
+
+import psycopg
 
 from benchmarks.measure import Cost, run
 from benchmarks.tools import (
@@ -25,6 +28,7 @@ from benchmarks.tools import (
     Dbt,
     Floor,
     FloorByDay,
+    OnLake,
     Ours,
     SqlMesh,
     Stock,
@@ -33,9 +37,11 @@ from benchmarks.tools import (
     Unchecked,
     ahead,
 )
+from tests.servers import postgres_server
 
 DAILY = ("raw_orders", "stg_orders", "fct_orders", "revenue_daily")
 SAMPLE_START = date(2026, 1, 5)
+DAYS_WRITTEN = 24
 
 
 class Disagreement(Exception):
@@ -222,7 +228,9 @@ def a_range(bench: Bench, *, features: bool) -> None:
     ours, landing = landed(bench, scenario, days, orders, features=features)
     last, day = ahead(FIRST, days - 1), ahead(FIRST, days // 2)
     small = days * orders <= 3_000_000 or bench.options.slow
-    classes = [Floor, FloorByDay, SqlMesh, *([Dbt] if days <= 60 or bench.options.slow else []), *([Stock] if small else [])]
+    quick = not features or days <= 60 or bench.options.slow  # for a tool that reads 28 days of facts for each day of features
+    by_day = [FloorByDay, *([Dbt] if days <= 60 or bench.options.slow else [])] if quick else []
+    classes = [Floor, SqlMesh, *by_day, *([Stock] if small else [])]
     tools: list[Tool] = [cls(root / cls.__name__.lower(), landing, features=features) for cls in classes]
     for number in range(bench.options.rounds):
         for tool in (ours, *tools):
@@ -275,22 +283,36 @@ def history(bench: Bench) -> None:
 
 
 def writers(bench: Bench) -> None:
-    """The same 24 days by 1, 2 and 4 run processes at once, each a share of the days."""
-    days, orders = 24, min(bench.options.orders, 10_000)
-    ours, _ = landed(bench, "writers", days, orders, features=False)
-    for _ in range(bench.options.rounds):
-        for count in (1, 2, 4):
+    """The same 24 days by 1, 2 and 4 run processes at once, each a share of the days: on one file, and on DuckLake."""
+    orders = min(bench.options.orders, 10_000)
+    ours, _ = landed(bench, "writers", DAYS_WRITTEN, orders, features=False)
+    lake = OnLake(WORK / "writers-lake", WORK / "writers-lake/landing")
+    with postgres_server() as port:
+        server = f"host=127.0.0.1 port={port} user=orders"
+        for number, count in product(range(bench.options.rounds), (1, 2, 4)):
             reset(ours)
-            line = next((x for x in bench.lines if (x.scenario, x.step) == ("writers", f"{count} writers")), None)
-            if line is None:
-                line = Line("writers", f"{days} × {orders:,}", f"{count} writers", ours.name)
-                bench.lines.append(line)
-            shares = [(ahead(FIRST, n * days // count), ahead(FIRST, (n + 1) * days // count - 1)) for n in range(count)]
-            with bench.busy(f"writers: {count} at once"), ThreadPoolExecutor(count) as pool:
-                costs = list(pool.map(lambda job: alone(ours, *job), enumerate(shares)))
-            total = joined(costs)
-            line.costs.append(Cost(max(cost.wall for cost in costs), total.cpu, total.peak_mib, total.facts))
-            bench.say(f"writers · {count} at once: {line.costs[-1].wall:.2f} s")
+            at_once(bench, ours, count, orders)
+            with psycopg.connect(f"{server} dbname=postgres", autocommit=True) as con:
+                con.execute(f"create database writers_{number:d}_{count:d}")
+            lake.catalog = f"{server} dbname=writers_{number}_{count}"
+            lake.prepare()
+            lake.land(DAYS_WRITTEN, orders)
+            at_once(bench, lake, count, orders)
+
+
+def at_once(bench: Bench, ours: Ours, count: int, orders: int) -> None:
+    step = f"{count} writers"
+    line = next((x for x in bench.lines if (x.scenario, x.step, x.tool) == ("writers", step, ours.name)), None)
+    if line is None:
+        line = Line("writers", f"{DAYS_WRITTEN} × {orders:,}", step, ours.name)
+        bench.lines.append(line)
+    bounds = [DAYS_WRITTEN * n // count for n in range(count + 1)]
+    shares = [(ahead(FIRST, a), ahead(FIRST, b - 1)) for a, b in pairwise(bounds)]
+    with bench.busy(f"writers: {count} at once, {ours.name}"), ThreadPoolExecutor(count) as pool:
+        costs = list(pool.map(lambda job: alone(ours, *job), enumerate(shares)))
+    total = joined(costs)
+    line.costs.append(Cost(max(cost.wall for cost in costs), total.cpu, total.peak_mib, total.facts))
+    bench.say(f"writers · {count} at once · {ours.name}: {line.costs[-1].wall:.2f} s")
 
 
 def alone(ours: Ours, number: int, days: tuple[date, date]) -> Cost:

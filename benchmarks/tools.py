@@ -272,6 +272,18 @@ class Unchecked(Ours):
     module = "benchmarks.unchecked"
 
 
+class OnLake(Ours):
+    """The same on a DuckLake, which takes its catalog's address before anything else."""
+
+    name = "orders_platform on DuckLake"
+    catalog = ""
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The workspace, its warehouse a DuckLake."""
+        return {**super().environ, "ORDERS_WAREHOUSE_URL": f"ducklake:postgres:{self.catalog}"}
+
+
 def install(names: Sequence[str], say: Callable[[str], None]) -> None:
     """Make the environments that are not there, or whose requirements changed."""
     for name in names:
