@@ -22,31 +22,33 @@ def refusal(argv: Sequence[str], error: BaseException | None, now: datetime) -> 
         error: What ended it; one of ours, anywhere among its causes, speaks for itself.
         now: Aware; what tells an interval of the future.
     """
-    cause = error
-    while cause is not None:
+    spoken, cause = set[int](), error
+    while isinstance(cause, Exception) and id(cause) not in spoken:
         if isinstance(cause, OrdersError):
             return cause
-        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+        spoken.add(id(cause))
+        cause = cause.__cause__  # said by `raise … from`; what merely came before is another matter
     loaded = sys.modules.get("orders_platform.definitions")
     if type(error).__name__ not in REFUSED or loaded is None:
         return None
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--select", "--assets", default="")
     parser.add_argument("--partition")
-    parser.add_argument("--partition-range")
+    parser.add_argument("--partition-range", default="")
     asked, _ = parser.parse_known_args(argv[1:])
-    intervals = [asked.partition] if asked.partition else (asked.partition_range or "").split("...")
-    from dagster import AssetSelection, DagsterInvalidSubsetError
+    intervals = [asked.partition] if asked.partition else asked.partition_range.split("...")
+    if not asked.select or (asked.partition_range and (asked.partition or len(intervals) != 2)):
+        return None
+    from dagster import AssetSelection
 
     from orders_platform.partitions import DAILY, WEEKLY
     from orders_platform.settings import settings
 
     graph = loaded.defs.get_repository_def().asset_graph
-    try:
-        keys = AssetSelection.from_coercible(asked.select.split(",")).resolve(graph)
-    except DagsterInvalidSubsetError:
-        known = ", ".join(sorted(key.to_user_string() for key in graph.get_all_asset_keys()))
-        return OrdersError(f"{asked.select!r} names no asset.", f"The assets are {known}.")
+    known = {key.to_user_string() for key in graph.get_all_asset_keys()}
+    if strangers := [word for word in asked.select.split(",") if word.strip().isidentifier() and word.strip() not in known]:
+        return OrdersError(f"There is no asset {', '.join(strangers)}.", f"The assets are {', '.join(sorted(known))}.")
+    keys = AssetSelection.from_coercible(asked.select.split(",")).resolve(graph)
     kinds = {key.to_user_string(): graph.get(key).partitions_def for key in sorted(keys)}
     daily, weekly = ([name for name, kind in kinds.items() if kind == wanted] for wanted in (DAILY, WEEKLY))
     if daily and weekly:
@@ -54,18 +56,20 @@ def refusal(argv: Sequence[str], error: BaseException | None, now: datetime) -> 
         return OrdersError(message, "Call it once for each.")
     for name in (*daily, *weekly):
         for interval in intervals:
-            found = _unknown(name, interval, settings().calendar, now, is_weekly=bool(weekly))
+            found = _unknown(name, interval, settings().calendar, now, asked.select, is_weekly=bool(weekly))
             if found:
                 return found
     return None
 
 
-def _unknown(asset: str, interval: str, calendar: Calendar, now: datetime, *, is_weekly: bool) -> OrdersError | None:
+def _unknown(
+    asset: str, interval: str, calendar: Calendar, now: datetime, select: str, *, is_weekly: bool
+) -> OrdersError | None:
     there = (calendar.weeks if is_weekly else calendar.days)(now)
     if interval in there:
         return None
     newest = there[-1] if there else ""
-    remedy = f"The newest is {newest}: dagster asset materialize --select {asset} --partition {newest}" if newest else ""
+    remedy = f"The newest is {newest}: dagster asset materialize --select '{select}' --partition {newest}" if newest else ""
     if not interval:
         return OrdersError(f"{asset} is made of intervals, and none was named.", remedy)
     try:

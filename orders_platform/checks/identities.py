@@ -32,8 +32,13 @@ STAGED = Identity(
                 sum(hash(order_id, currency, gross_amount)::hugeint) as hashes
             from stg_orders where superseded_rows = 0 group by all
         ), found as (
-            select order_date, currency, count(*) as orders, count(*) filter (where is_landed) as landed
-            from compared where order_id is not null group by all
+            select order_date, currency, sum(orders) as orders, sum(landed) as landed
+            from (
+                select order_date, currency, count(*) as orders, 0 as landed from repeated group by all
+                union all
+                select order_date, currency, 0, count(*) filter (where is_landed) from compared where order_id is not null group by all
+            )
+            group by all
         ), counted as (
             select order_date, sum(landed) as landed, sum(accounted) as accounted
             from (

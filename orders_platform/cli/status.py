@@ -80,7 +80,7 @@ def print_grid(rows: list[dict[str, Any]]) -> None:
     width = max(map(len, assets))
     step = max(7, (out.width - width - TOTAL) // 3 // 7 * 7)
     for block in (intervals[n : n + step] for n in range(0, len(intervals), step)):
-        out.print(f"{block[0][:4]:{width}}", " ".join(i[5:] if n % 7 == 0 else "  " for n, i in enumerate(block)))
+        out.print(" " * width, "".join(f"{i:21}" for i in block[::7]).rstrip())
         for asset in assets:
             marks = [MARKS.get(found[asset, i]["state"], "?") if (asset, i) in found else " " for i in block]
             total = sum(found[asset, i]["rows"] or 0 for i in block if (asset, i) in found)

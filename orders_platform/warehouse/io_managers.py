@@ -329,12 +329,15 @@ def explained(asset: str, intervals: Sequence[str]) -> Iterator[None]:
         if error.retryable:
             raise
         raise dg.Failure(str(error), metadata={"remedy": error.remedy or "none"}, allow_retries=False) from error
-    except (*PASSING, OSError) as error:
+    except (*PASSING, OSError, MemoryError) as error:
         raise Interrupted(
             f"{where} was not published: {error}", "What was there stays; free disk space or memory, then run it again."
         ) from error
     except duckdb.Error as error:
-        text = f"{where} was not published: {error} What was there stays; mend the query in assets/{asset}.py."
+        found = (
+            "find the row this value comes from, or widen its column" if isinstance(error, duckdb.ConversionException) else ""
+        )
+        text = f"{where} was not published: {error} What was there stays; {found or 'mend the query'} in assets/{asset}.py."
         raise dg.Failure(text, allow_retries=False) from error
 
 

@@ -65,17 +65,22 @@ def ensure_table(con: Any, table: str, contract: TableContract) -> None:
             con.execute(f"alter table orders.{name} set partitioned by ({identifier(contract.partition)})")
         publications.publish_view(con, name)
         return
-    for column, kind in present.items():
+    for column in present:
         if column not in wanted:
             raise SchemaMismatch(
                 f"{table} has a column {column} that its contract does not name.",
                 f"Put it back into the contract, or drop it: alter table orders.{name} drop column {column}",
             )
-        if wanted[column] != kind:
-            raise SchemaMismatch(
-                f"{table}.{column} is {kind} in the warehouse and {wanted[column]} in its contract.",
-                f"Set the contract back, or convert: {conversion(name, column, wanted[column], in_place=not is_lake(con))}",
-            )
+    changed = {column: kind for column, kind in present.items() if wanted[column] != kind}
+    if changed:
+        differing = ", ".join(
+            f"{table}.{c} is {kind} in the warehouse and {wanted[c]} in its contract" for c, kind in changed.items()
+        )
+        statements = "; ".join(conversion(name, c, wanted[c], in_place=not is_lake(con)) for c in changed)
+        raise SchemaMismatch(
+            f"{differing}.",
+            f"Set the contract back, or convert, then materialize {table} again, as a converted value may change a digest: {statements}",
+        )
     added = [column for column in wanted if column not in present]
     for column in added:
         con.execute(f"alter table orders.{name} add column {column} {wanted[column]}")
@@ -242,7 +247,9 @@ def _find_duplicates(con: Any, output: Output, here: str, wrong: dict[str, list[
     inserted = f"from orders.{identifier(output.table)} where {here}"
     # Equal keys have equal hashes, and sorting those takes half the time of grouping them (measured, 3 M rows; 8 bytes a row):
     # only where two are equal the keys are looked at.
-    hashes = np.sort(con.execute(f"select hash({contract.row_key}) {inserted}").to_arrow_table().column(0).to_numpy())
+    hashes = np.sort(
+        con.execute(f"select hash({contract.row_key}) as h {inserted}").fetchnumpy()["h"]
+    )  # Arrow's imports pandas
     if not (hashes[1:] == hashes[:-1]).any():
         return
     rows = con.execute(

@@ -3,10 +3,12 @@
 import json
 import subprocess
 import time
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
+from orders_platform.cli.status import print_grid
 from orders_platform.dagster_module import name_module
 from tests.conftest import PROJECT, Workspace
 
@@ -40,6 +42,18 @@ def test_status_draws_days_without_a_publication_as_missing(filled: Workspace) -
     assert len(states) == 28
     assert [day for day, state in states.items() if state == "current"] == list(DAYS)
     assert {state for day, state in states.items() if day not in DAYS} == {"missing"}
+
+
+def test_a_date_in_the_head_of_the_grid_stands_over_its_day(capsys: pytest.CaptureFixture[str]) -> None:
+    days = [(date(2025, 12, 22) + timedelta(n)).isoformat() for n in range(77)]
+    states = {"2025-12-29": "stale", "2026-03-02": "held"}
+    print_grid(
+        [{"asset": "a", "interval": day, "state": states.get(day, "current"), "rows": 1, "published_at": None} for day in days]
+    )
+    lines = capsys.readouterr().out.splitlines()
+    for day, mark in (("2025-12-29", "◐"), ("2026-03-02", "■")):
+        (head,) = (n for n, line in enumerate(lines) if day in line)
+        assert lines[head + 1][lines[head].index(day)] == mark
 
 
 def test_query_prints_decimals_to_the_digit_and_refuses_to_write(filled: Workspace) -> None:
