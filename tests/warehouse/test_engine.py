@@ -77,6 +77,7 @@ def test_temporary_tables_and_settings_of_a_session_are_gone_in_the_next(tmp_pat
             con.execute("from mine")
 
 
+@pytest.mark.file_only("finding that there is no lake yet takes an engine")
 def test_an_engine_in_which_something_failed_is_not_used_again(tmp_path: Path, started: list[Any]) -> None:
     with pytest.raises(duckdb.Error), store(tmp_path).write("a test") as con:
         con.execute("from nowhere")
