@@ -4,6 +4,7 @@ Dagster 1.13 answers `dagster asset materialize` of an interval in the future wi
 """
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -69,7 +70,11 @@ def _unknown(
     if interval in there:
         return None
     newest = there[-1] if there else ""
-    remedy = f"The newest is {newest}: dagster asset materialize --select '{select}' --partition {newest}" if newest else ""
+    remedy = (
+        f"The newest is {newest}: dagster asset materialize --select {shlex.quote(select)} --partition {newest}"
+        if newest
+        else ""
+    )
     if not interval:
         return OrdersError(f"{asset} is made of intervals, and none was named.", remedy)
     try:

@@ -23,7 +23,7 @@ def test_the_sentence_names_the_asset_the_interval_and_a_command_for_the_whole_s
     text = said("--select", "fct_orders,revenue_daily", "--partition", "2026-01-20")
     assert text == (
         "fct_orders 2026-01-20 has not ended yet. "
-        "The newest is 2026-01-19: dagster asset materialize --select 'fct_orders,revenue_daily' --partition 2026-01-19"
+        "The newest is 2026-01-19: dagster asset materialize --select fct_orders,revenue_daily --partition 2026-01-19"
     )
     assert "2026-01-04 lies outside the calendar" in said("--select=raw_orders", "--partition=2026-01-04")
     assert "none was named" in said("--select", "raw_orders")

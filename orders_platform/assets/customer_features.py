@@ -43,8 +43,12 @@ CONTRACT = TableContract(
 
 # An order enters the window on its day and leaves it 28 days later, so a feature only changes on those days: sum the changes,
 # then repeat each value over the days it lasts. Exact, and it costs the orders once instead of once for each of 28 days.
+# What entered before the first day asked for counts as entered on it, and what leaves after the last is left out.
 FEATURES = """
-    with bought as (
+    with asked as (
+        select min(interval_date) as first_day, max(interval_date) as last_day from run_intervals
+    ),
+    bought as (
         select
             customer_id, currency, country, order_date,
             count(*) as orders,
@@ -60,16 +64,17 @@ FEATURES = """
     ),
     changes as (
         select
-            customer_id, currency, order_date as changed_date, order_date,
+            customer_id, currency, greatest(order_date, first_day) as changed_date, order_date,
             orders, revenue_orders, cancelled_orders, revenue,
             if(order_date < previous_date + 28, 0, 1) as countries
-        from bought
+        from bought, asked
         union all
         select
             customer_id, currency, order_date + 28, null,
             -orders, -revenue_orders, -cancelled_orders, -revenue,
             if(next_date < order_date + 28, 0, -1)
-        from bought
+        from bought, asked
+        where order_date + 28 <= last_day
     ),
     changed as (
         select
@@ -102,13 +107,12 @@ FEATURES = """
             sign(revenue) * ((200 * abs(revenue) + revenue_orders)::hugeint // nullif(2 * revenue_orders, 0)) * 0.01
                 as average_order_value,
             (20000 * cancelled_orders + orders) // (2 * orders) * 0.0001 as cancelled_share,
-            greatest(changed_date, (select min(interval_date) from run_intervals)) as first_date,
-            least(next_changed_date - 1, (select max(interval_date) from run_intervals)) as last_date
-        from summed
+            least(next_changed_date - 1, last_day) as last_date
+        from summed, asked
         where orders > 0
     ),
     repeated as (
-        select *, first_date + unnest(range(last_date - first_date + 1))::integer as feature_date from rounded
+        select *, changed_date + unnest(range(last_date - changed_date + 1))::integer as feature_date from rounded
     )
     select
         feature_date, customer_id, currency, orders, revenue_orders, cancelled_orders, revenue, average_order_value,

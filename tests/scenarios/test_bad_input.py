@@ -95,7 +95,7 @@ def test_a_quarantined_input_stops_what_reads_it_and_nothing_else(built: Workspa
         (
             ("dagster", "asset", "materialize", "--select", "raw_orders", "--partition", "2099-01-05"),
             "raw_orders 2099-01-05 has not ended yet.",
-            "dagster asset materialize --select 'raw_orders' --partition 2",
+            "dagster asset materialize --select raw_orders --partition 2",
         ),
         (
             ("dagster", "asset", "materialize", "--select", "stg_orders", "--partition-range", "2026-01-05...2099-01-05"),

@@ -23,7 +23,7 @@ with bought as (
 ),
 changes as (
     select
-        customer_id, currency, order_date as changed_date, order_date, orders, revenue_orders, cancelled_orders, revenue,
+        customer_id, currency, greatest(order_date, @start_date::date) as changed_date, order_date, orders, revenue_orders, cancelled_orders, revenue,
         if(order_date < previous_date + 28, 0, 1) as countries
     from bought
     union all
@@ -31,6 +31,7 @@ changes as (
         customer_id, currency, order_date + 28, null, -orders, -revenue_orders, -cancelled_orders, -revenue,
         if(next_date < order_date + 28, 0, -1)
     from bought
+    where order_date + 28 <= @end_date::date
 ),
 changed as (
     select
@@ -63,13 +64,12 @@ rounded as (
         sign(revenue) * ((200 * abs(revenue) + revenue_orders)::hugeint // nullif(2 * revenue_orders, 0)) * 0.01
             as average_order_value,
         (20000 * cancelled_orders + orders) // (2 * orders) * 0.0001 as cancelled_share,
-        greatest(changed_date, @start_date::date) as first_date,
         least(next_changed_date - 1, @end_date::date) as last_date
     from summed
     where orders > 0
 ),
 repeated as (
-    select *, first_date + unnest(range(last_date - first_date + 1))::integer as feature_date from rounded
+    select *, changed_date + unnest(range(last_date - changed_date + 1))::integer as feature_date from rounded
 )
 select
     feature_date, customer_id, currency, orders, revenue_orders, cancelled_orders,
