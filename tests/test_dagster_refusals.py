@@ -28,6 +28,8 @@ def test_the_sentence_names_the_asset_the_interval_and_a_command_for_the_whole_s
     assert "2026-01-04 lies outside the calendar" in said("--select=raw_orders", "--partition=2026-01-04")
     assert "none was named" in said("--select", "raw_orders")
     assert said("--select", "raw_orders,typo", "--partition", "2026-01-06").startswith("There is no asset typo.")
+    assert said("--select", "finance_export", "--partition", "2026-01-07").startswith("finance_export 2026-01-07 is no week")
+    assert "(daily: fct_orders; weekly: finance_export)" in said("--select", "fct_orders,finance_export")
     assert "2026-01-20 has not ended" in said("--select", "group:orders", "--partition-range", "2026-01-19...2026-01-20")
 
 
