@@ -16,8 +16,6 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
 from benchmarks.measure import Cost, run
 from benchmarks.tools import (
     FIRST,
@@ -37,7 +35,7 @@ from benchmarks.tools import (
     Unchecked,
     ahead,
 )
-from tests.servers import postgres_server
+from tests.servers import new_database, postgres_server
 
 DAILY = ("raw_orders", "stg_orders", "fct_orders", "revenue_daily")
 SAMPLE_START = date(2026, 1, 5)
@@ -107,12 +105,17 @@ class Bench:
     busy: Callable[[str], Any]
     lines: list[Line] = field(default_factory=list)
 
+    def line(self, scenario: str, size: str, step: str, tool: Tool) -> Line:
+        """The line of that step, begun where there is none."""
+        for line in self.lines:
+            if (line.scenario, line.size, line.step, line.tool) == (scenario, size, step, tool.name):
+                return line
+        self.lines.append(Line(scenario, size, step, tool.name))
+        return self.lines[-1]
+
     def measure(self, scenario: str, size: str, step: str, tool: Tool, commands: Sequence[Command]) -> Line:
         """Run the commands one after the other as one step; again in a later round, the costs join the same line."""
-        found = [x for x in self.lines if (x.scenario, x.size, x.step, x.tool) == (scenario, size, step, tool.name)]
-        line = found[0] if found else Line(scenario, size, step, tool.name)
-        if not found:
-            self.lines.append(line)
+        line = self.line(scenario, size, step, tool)
         with self.busy(f"{scenario} {size}: {tool.name}, {step}"):
             costs = [run(c.words, c.environ, c.cwd, tool.root / f"{step.replace(' ', '-')}.log") for c in commands]
         line.costs.append(joined(costs))
@@ -228,8 +231,11 @@ def a_range(bench: Bench, *, features: bool) -> None:
     ours, landing = landed(bench, scenario, days, orders, features=features)
     last, day = ahead(FIRST, days - 1), ahead(FIRST, days // 2)
     small = days * orders <= 3_000_000 or bench.options.slow
-    quick = not features or days <= 60 or bench.options.slow  # for a tool that reads 28 days of facts for each day of features
-    by_day = [FloorByDay, *([Dbt] if days <= 60 or bench.options.slow else [])] if quick else []
+    short = days <= 60 or bench.options.slow
+    by_day = [
+        *([FloorByDay] if short or not features else []),
+        *([Dbt] if short else []),
+    ]  # features read 28 days of facts a day
     classes = [Floor, SqlMesh, *by_day, *([Stock] if small else [])]
     tools: list[Tool] = [cls(root / cls.__name__.lower(), landing, features=features) for cls in classes]
     for number in range(bench.options.rounds):
@@ -288,24 +294,19 @@ def writers(bench: Bench) -> None:
     ours, _ = landed(bench, "writers", DAYS_WRITTEN, orders, features=False)
     lake = OnLake(WORK / "writers-lake", WORK / "writers-lake/landing")
     with postgres_server() as port:
-        server = f"host=127.0.0.1 port={port} user=orders"
-        for number, count in product(range(bench.options.rounds), (1, 2, 4)):
+        server = f"postgresql+psycopg://orders@127.0.0.1:{port}/postgres"
+        for _, count in product(range(bench.options.rounds), (1, 2, 4)):
             reset(ours)
             at_once(bench, ours, count, orders)
-            with psycopg.connect(f"{server} dbname=postgres", autocommit=True) as con:
-                con.execute(f"create database writers_{number:d}_{count:d}")
-            lake.catalog = f"{server} dbname=writers_{number}_{count}"
+            made = new_database(server)
+            lake.catalog = f"host={made.host} port={made.port} user={made.username} dbname={made.database}"
             lake.prepare()
             lake.land(DAYS_WRITTEN, orders)
             at_once(bench, lake, count, orders)
 
 
 def at_once(bench: Bench, ours: Ours, count: int, orders: int) -> None:
-    step = f"{count} writers"
-    line = next((x for x in bench.lines if (x.scenario, x.step, x.tool) == ("writers", step, ours.name)), None)
-    if line is None:
-        line = Line("writers", f"{DAYS_WRITTEN} × {orders:,}", step, ours.name)
-        bench.lines.append(line)
+    line = bench.line("writers", f"{DAYS_WRITTEN} × {orders:,}", f"{count} writers", ours)
     bounds = [DAYS_WRITTEN * n // count for n in range(count + 1)]
     shares = [(ahead(FIRST, a), ahead(FIRST, b - 1)) for a, b in pairwise(bounds)]
     with bench.busy(f"writers: {count} at once, {ours.name}"), ThreadPoolExecutor(count) as pool:

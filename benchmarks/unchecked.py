@@ -2,12 +2,6 @@
 
 import dagster as dg
 
-from orders_platform.definitions import ASSETS
-from orders_platform.source.orders_source import OrdersSource
-from orders_platform.warehouse.io_managers import WarehouseIOManager
+from orders_platform import definitions
 
-defs = dg.Definitions(
-    assets=ASSETS,
-    resources={"io_manager": WarehouseIOManager(), "orders_source": OrdersSource()},
-    executor=dg.in_process_executor,
-)
+defs = dg.Definitions(assets=definitions.ASSETS, resources=definitions.defs.resources, executor=definitions.defs.executor)

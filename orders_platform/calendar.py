@@ -15,6 +15,10 @@ DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
 
 
+class NotEnded(OrdersError):
+    """An interval that has not ended yet."""
+
+
 @cache
 def zone(name: str) -> ZoneInfo:
     """The time zone of that IANA name.
@@ -151,22 +155,26 @@ class Calendar:
         bounds = (datetime.combine(d, time(), tz).astimezone(UTC) for d in (first, first + DAY))
         return next(bounds), next(bounds)
 
-    def require(self, intervals: list[str], now: datetime) -> list[str]:
-        """The days, checked to exist.
+    def require(self, intervals: list[str], now: datetime, step: timedelta = DAY) -> list[str]:
+        """The days, or weeks where `step` is one, checked to exist.
 
         Raises:
-            OrdersError: A day outside the calendar or one that has not ended yet.
+            NotEnded: An interval that has not ended by `now`.
+            OrdersError: An interval outside the calendar, or a week that is not named by its Monday.
         """
         today = self.today(now)
         for interval in intervals:
             day = parse_interval(interval)
+            if step == WEEK and day != monday(day):
+                raise OrdersError(f"{interval} is no week: weeks are named by their Monday.", f"Use {monday(day)}.")
             if day < self.start or (self.end is not None and day > self.end):
                 raise OrdersError(
                     f"{interval} lies outside the calendar ({self.start} to {self.end or 'open'}).",
                     "See ORDERS_START_DATE and ORDERS_END_DATE.",
                 )
-            if day >= today:
-                raise OrdersError(f"{interval} has not ended yet.", f"The newest interval is {today - DAY}.")
+            if day + step > today:
+                newest = monday(today) - WEEK if step == WEEK else today - DAY
+                raise NotEnded(f"{interval} has not ended yet.", f"The newest interval is {newest}.")
         return intervals
 
 

@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
@@ -63,6 +62,8 @@ def speak_plainly(argv: Sequence[str], environ: Mapping[str, str]) -> None:
     def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         found = None
         with suppress(BaseException):  # whatever fails here, the error itself is shown
+            from datetime import UTC, datetime
+
             from orders_platform.dagster_refusals import refusal
 
             found = refusal(argv, error, datetime.now(UTC))

@@ -7,9 +7,9 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import datetime
 
-from orders_platform.calendar import Calendar, monday, parse_interval
+from orders_platform.calendar import DAY, WEEK, Calendar, NotEnded
 from orders_platform.errors import OrdersError
 
 REFUSED = ("DagsterInvalidSubsetError", "CheckError")
@@ -67,8 +67,6 @@ def _unknown(
     asset: str, interval: str, calendar: Calendar, now: datetime, select: str, *, is_weekly: bool
 ) -> OrdersError | None:
     there = (calendar.weeks if is_weekly else calendar.days)(now)
-    if interval in there:
-        return None
     newest = there[-1] if there else ""
     remedy = (
         f"The newest is {newest}: dagster asset materialize --select {shlex.quote(select)} --partition {newest}"
@@ -78,14 +76,7 @@ def _unknown(
     if not interval:
         return OrdersError(f"{asset} is made of intervals, and none was named.", remedy)
     try:
-        day: date = parse_interval(interval)
+        calendar.require([interval], now, WEEK if is_weekly else DAY)
     except OrdersError as error:
-        return OrdersError(f"{asset}: {error.message}", error.remedy)
-    if is_weekly and day != monday(day):
-        return OrdersError(f"{asset} {interval} is no week: weeks are named by their Monday.", f"Use {monday(day)}.")
-    if day < calendar.start or (calendar.end is not None and day > calendar.end):
-        return OrdersError(
-            f"{asset} {interval} lies outside the calendar ({calendar.start} to {calendar.end or 'open'}).",
-            "See ORDERS_START_DATE and ORDERS_END_DATE.",
-        )
-    return OrdersError(f"{asset} {interval} has not ended yet.", remedy)
+        return OrdersError(f"{asset} {error.message}", remedy if isinstance(error, NotEnded) else error.remedy)
+    return None

@@ -8,8 +8,9 @@ import os
 import shutil
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +67,14 @@ class WorkspaceEventLog(SqliteEventLogStorage):
 
     def has_table(self, table_name: str) -> bool:
         """Whether the index has the table; one found once is not looked for at every event, 1 ms each."""
-        if table_name not in self._there and super().has_table(table_name):
-            self._there.add(table_name)
-        return table_name in self._there
+        return self._found(table_name, partial(super().has_table, table_name))
 
     def _has_asset_key_col_on_connection(self, conn: Connection, column_name: str) -> bool:
-        name = f"asset_keys.{column_name}"
-        if name not in self._there and super()._has_asset_key_col_on_connection(conn, column_name):
+        look = partial(super()._has_asset_key_col_on_connection, conn, column_name)
+        return self._found(f"asset_keys.{column_name}", look)
+
+    def _found(self, name: str, look: Callable[[], bool]) -> bool:
+        if name not in self._there and look():
             self._there.add(name)
         return name in self._there
 
