@@ -3,6 +3,7 @@
 Not here: when a publication is made (swap.py) or whether it may be read (gates.py). Nothing here is ever updated or deleted.
 """
 
+import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -67,12 +68,12 @@ create or replace view platform.reads as
     i.input.publication_id as input_publication_id, i.input.digest as input_digest
   from platform.current_publications p, unnest(p.inputs) as i(input);
 create or replace view published.coverage as
-  with recursive stale(asset, "interval") as (
-    select r.asset, r."interval" from platform.reads r
+  with recursive edges as materialized (from platform.reads), stale(asset, "interval") as (
+    select r.asset, r."interval" from edges r
     left join platform.current_publications p on p.asset = r.input_asset and p."interval" = r.input_interval
     where p.digest is distinct from r.input_digest
     union
-    select r.asset, r."interval" from platform.reads r
+    select r.asset, r."interval" from edges r
     join stale s on s.asset = r.input_asset and s."interval" = r.input_interval
   ), expected as (
     select a.asset, a.companion_of, day::date::varchar as "interval"
@@ -95,6 +96,8 @@ create or replace view published.coverage as
   left join (select distinct asset, "interval" from stale) s
     on s.asset = coalesce(e.companion_of, e.asset) and s."interval" = e."interval";
 """
+VERSION = hashlib.sha256(SCHEMA.encode()).hexdigest()[:12]
+"""Of the platform schema, kept as a comment: a warehouse made before is completed and gets today's views."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +193,7 @@ def prepare(con: Any, calendar: Calendar) -> None:
     """Create or complete the platform schema, and record the calendar (the end may move; zone and start may not)."""
     with transaction(con):
         con.execute(SCHEMA)
+        con.execute(f"comment on view published.coverage is {literal(VERSION)}")
         if one(con, "from platform.calendar"):
             con.execute("update platform.calendar set end_date = ?", [calendar.end])
         else:
@@ -197,17 +201,17 @@ def prepare(con: Any, calendar: Calendar) -> None:
 
 
 def is_prepared(con: Any, calendar: Calendar) -> bool:
-    """Whether the platform schema is there, built with this calendar and end.
+    """Whether the platform schema is there, of this version, built with this calendar and end.
 
     Raises:
         CalendarMismatch: The warehouse was built with another zone or start.
     """
-    there = one(
+    found = one(
         con,
-        "select count(*) from information_schema.tables where (table_schema, table_name) in "
-        "(('published', 'coverage'), ('platform', 'alarm_posts'))",
+        "select comment from duckdb_views() where database_name = current_database() and schema_name = 'published' "
+        "and view_name = 'coverage'",
     )
-    if there[0] < 2:
+    if found != (VERSION,):
         return False
     start, end, timezone = one(con, "from platform.calendar")
     if (start, timezone) != (calendar.start, calendar.timezone):

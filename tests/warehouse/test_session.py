@@ -266,6 +266,14 @@ def test_a_warehouse_whose_making_was_interrupted_is_completed(tmp_path: Path, m
         assert con.execute("from published.coverage").fetchall() == []
 
 
+def test_a_warehouse_made_by_an_earlier_version_gets_the_views_of_this_one(tmp_path: Path) -> None:
+    with store(tmp_path).write("an earlier version") as con:
+        con.execute("create or replace view published.coverage as select 'earlier' as asset")
+        con.execute("comment on view published.coverage is 'earlier'")
+    with store(tmp_path).read() as con:
+        assert con.execute("from published.coverage").fetchall() == []
+
+
 def make(home: Path) -> None:
     with store(home).write("setting up"):
         pass
