@@ -35,7 +35,7 @@ demo: setup  ## Fill a sample source, materialize four weeks, print what was pub
 	@$(BIN)/orders query "select date_trunc('week', order_date)::date as week, currency, sum(orders) as orders, sum(revenue) as revenue from published.revenue_daily group by all order by all"
 
 test: lint  ## Lint, types, import contracts, then the whole suite
-	$(PYTEST) -n 3 --dist loadgroup
+	$(PYTEST) -n 3 --dist worksteal
 
 check: lint test  ## Everything CI runs
 
@@ -52,7 +52,7 @@ dev: setup  ## The Dagster UI, opened on the lineage: http://127.0.0.1:3000/asse
 	exec $(BIN)/dagster dev --host 127.0.0.1 --port $(PORT)
 
 test-lake: setup  ## The same suites on DuckLake, its catalog in a Postgres that the tests start
-	ORDERS_TEST_ENGINE=lake $(PYTEST) -n 2 --dist loadgroup tests/warehouse tests/recovery tests/delivery tests/checks tests/scenarios tests/drills
+	ORDERS_TEST_ENGINE=lake $(PYTEST) -n 2 --dist worksteal tests/warehouse tests/recovery tests/delivery tests/checks tests/scenarios tests/drills
 
 proof: setup  ## The long versions of the kill, concurrency, history and delivery tests (about an hour)
 	ORDERS_PROOF=1 $(PYTEST) -rP -s tests/warehouse tests/delivery tests/recovery tests/scenarios tests/drills tests/assets tests/test_scale.py

@@ -1,12 +1,16 @@
 """orders status. Belongs here: the grid of assets and intervals. Not here: what a state means (recovery/)."""
 
+from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import click
 
 from orders_platform.calendar import parse_interval
 from orders_platform.cli.output import console, interval_options, json_option, print_json
+from orders_platform.cli.world import world
+from orders_platform.settings import settings
 
 MARKS = {
     "current": "[green]●[/]",
@@ -42,12 +46,17 @@ def status(first: str | None, last: str | None, as_json: bool) -> None:
 
 def states() -> list[dict[str, Any]]:
     """One row a (table, interval) that should exist by now, in graph order; a companion is in the state of its asset."""
-    from orders_platform.cli.world import world
+    from orders_platform.recovery import remembered
+    from orders_platform.recovery.states import compute
     from orders_platform.warehouse import publications
+    from orders_platform.warehouse.session import Warehouse
 
-    with world() as found:
-        _, known = found.look()
-        with found.warehouse.read() as con:
+    with ExitStack() as stack:
+        opened = cache(lambda: stack.enter_context(world()))
+        graph = remembered.graph(lambda: opened().graph)
+        claims = remembered.claims(graph, lambda: opened().claims())
+        with Warehouse.from_settings(settings()).read() as con:
+            known = compute(con, graph, claims)
             rows = con.execute("""
                 select asset, "interval", row_count as rows, measures, digest, published_at, run_id, code_version,
                   publication_id
@@ -55,7 +64,6 @@ def states() -> list[dict[str, Any]]:
             """)
             names = [column[0] for column in rows.description]
             published = {(row[0], row[1]): dict(zip(names, row, strict=True)) for row in rows.fetchall()}
-        graph = found.graph
     if not published:
         return []
     rows = []

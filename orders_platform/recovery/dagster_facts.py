@@ -64,10 +64,14 @@ class World:
 
     def look(self) -> tuple[Facts, dict[Pair, State]]:
         """The facts and states as they are now, in one short reading session."""
-        claimed = claims(self.instance, self.graph)
+        claimed = self.claims()
         with self.warehouse.read() as con:
             facts = states.read_facts(con, self.graph, claimed)
         return facts, states.states(self.graph, facts)
+
+    def claims(self) -> dict[Pair, str]:
+        """Pair -> run id of its newest materialization event; "" where it was marked without a run."""
+        return claims(self.instance, self.graph)
 
 
 def graph_of(repository: dg.RepositoryDefinition, now: datetime | None = None) -> Graph:

@@ -13,7 +13,6 @@ from tests.assets.calendars import OtherCalendar
 
 FACTS = ("raw_orders", "stg_orders", "fct_orders", "revenue_daily")
 READERS = ("revenue_to_date", "customer_features")
-pytestmark = pytest.mark.xdist_group("other-calendars")
 CENT, SHARE = Decimal("0.01"), Decimal("0.0001")
 LEAP = ("Europe/London", date(2024, 2, 19), date(2024, 4, 7))  # 29 February; the clocks go forward on 31 March
 NEW_YEAR = ("America/New_York", date(2025, 10, 27), date(2026, 1, 11))  # the clocks go back on 2 November; a year ends

@@ -44,6 +44,15 @@ def test_status_draws_days_without_a_publication_as_missing(filled: Workspace) -
     assert {state for day, state in states.items() if day not in DAYS} == {"missing"}
 
 
+def test_status_asked_again_answers_without_importing_dagster(filled: Workspace) -> None:
+    seen = "import sys, atexit; atexit.register(lambda: print('dagster' in sys.modules)); from orders_platform.cli.main import main"
+    told = [filled.run("python", "-c", f"{seen}; sys.argv[1:] = ['status']; main()") for _ in range(2)]
+    assert [run.returncode for run in told] == [0, 0], told[1].stderr
+    grids, imported = zip(*(run.stdout.rstrip().rsplit("\n", 1) for run in told), strict=True)
+    assert imported == ("True", "False")
+    assert grids[0].splitlines()[:-1] == grids[1].splitlines()[:-1]
+
+
 def test_a_date_in_the_head_of_the_grid_stands_over_its_day(capsys: pytest.CaptureFixture[str]) -> None:
     days = [(date(2025, 12, 22) + timedelta(n)).isoformat() for n in range(77)]
     states = {"2025-12-29": "stale", "2026-03-02": "held"}

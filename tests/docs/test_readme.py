@@ -6,7 +6,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 import sqlalchemy as sa
 
 from orders_platform.settings import PROJECT
@@ -66,12 +65,12 @@ def test_every_make_target_it_names_is_there() -> None:
     assert set(re.findall(r"\bmake ([a-z-]+)", TEXT)) <= targets
 
 
-@pytest.mark.parametrize("command", sorted(set(re.findall(r"`pytest ([^`]+)`", TEXT))))
-def test_every_promise_names_tests_that_are_there(command: str) -> None:
-    words = command.split()
-    assert all((PROJECT / word).exists() for word in words if word.startswith("tests/"))
+def test_every_promise_names_tests_that_are_there() -> None:
+    commands = set(re.findall(r"`pytest ([^`]+)`", TEXT))
+    words = {word for command in commands for word in command.split()}
+    assert words
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", *words],
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", *sorted(words)],
         cwd=PROJECT,
         capture_output=True,
         text=True,
