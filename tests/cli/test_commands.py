@@ -3,6 +3,7 @@
 import json
 import subprocess
 import time
+from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -11,15 +12,25 @@ import pytest
 from orders_platform.cli.status import print_grid
 from orders_platform.dagster_module import name_module
 from tests.conftest import PROJECT, Workspace
+from tests.copies import copy_of, made
 
 DAYS = ("2026-01-05", "2026-01-06")
 
 
-@pytest.fixture
-def filled(workspace: Workspace) -> Workspace:
+def fill(workspace: Workspace) -> None:
     workspace.put_days(*DAYS)
     assert workspace.materialize(*DAYS).success
-    return workspace
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("filled"), fill)
+
+
+@pytest.fixture
+def filled(template: Path, tmp_path: Path) -> Iterator[Workspace]:
+    with copy_of(template, tmp_path) as workspace:
+        yield workspace
 
 
 def test_status_as_json_says_who_published_what_and_when(filled: Workspace) -> None:

@@ -1,6 +1,8 @@
 """closure, repair, quarantine, interventions, audit and explain, as a person or a script sees them."""
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -13,6 +15,7 @@ from orders_platform.recovery.closure import UnknownPair
 from orders_platform.recovery.interventions import NoReason
 from orders_platform.recovery.repair import AlreadyConsumed
 from tests.conftest import DAILY, Workspace
+from tests.copies import copy_of, made
 
 DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")
 DAY = DAYS[1]
@@ -36,11 +39,20 @@ def refused(*words: str) -> OrdersError:
     return error
 
 
-@pytest.fixture
-def built(workspace: Workspace) -> Workspace:
+def fill(workspace: Workspace) -> None:
     workspace.put_days(*DAYS)
     assert workspace.materialize(DAYS[0], DAYS[-1]).success
-    return workspace
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("built"), fill)
+
+
+@pytest.fixture
+def built(template: Path, tmp_path: Path) -> Iterator[Workspace]:
+    with copy_of(template, tmp_path) as workspace:
+        yield workspace
 
 
 def test_an_incident_from_the_first_look_to_the_last(built: Workspace) -> None:

@@ -174,7 +174,7 @@ def tell(count: int, steps: int = 12, add: int = 0) -> None:
 
 
 def test_whatever_happens_in_whatever_order_states_and_rows_are_what_they_should_be() -> None:
-    tell(int(os.environ.get("HISTORIES") or 25))
+    tell(int(os.environ.get("HISTORIES") or 15))
 
 
 def test_whatever_becomes_of_its_deliveries_the_partner_gets_each_revision_once_and_corrections_by_approval() -> None:
@@ -183,7 +183,7 @@ def test_whatever_becomes_of_its_deliveries_the_partner_gets_each_revision_once_
     print(f"HISTORY_SEED={number}")
     chance = random.Random(number)
     sent = 0
-    for _ in range(int(os.environ.get("HISTORIES") or 12)):
+    for _ in range(int(os.environ.get("HISTORIES") or 8)):
         there = Platform()
         there.partner.may_repeat = chance.random() < 0.5
         for _ in range(12):

@@ -2,6 +2,7 @@
 
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,16 +10,26 @@ import pytest
 from orders_platform.settings import settings
 from tests import lakes
 from tests.conftest import Workspace, failure_of
+from tests.copies import copy_of, made
 
 DAY, NEXT = "2026-01-05", "2026-01-06"
 
 
-@pytest.fixture
-def built(workspace: Workspace) -> Workspace:
+def fill(workspace: Workspace) -> None:
     """One day, built from raw to revenue."""
     workspace.put_days(DAY)
     assert workspace.materialize(DAY).success
-    return workspace
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("built"), fill)
+
+
+@pytest.fixture
+def built(template: Path, tmp_path: Path) -> Iterator[Workspace]:
+    with copy_of(template, tmp_path) as workspace:
+        yield workspace
 
 
 def verify_readable(workspace: Workspace) -> None:

@@ -1,6 +1,5 @@
 """Four weeks of every asset of the real graph; one (asset, day) fails, and exactly its closure is repaired. Real Dagster runs."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
@@ -19,7 +18,8 @@ from orders_platform.recovery.closure import closure
 from orders_platform.warehouse import publications
 from orders_platform.warehouse.publications import Pair
 from tests.conftest import DAILY, Workspace, failure_of
-from tests.scenarios.test_repair import CHAIN, filled_and_built, opened, repair, revisions, states, world
+from tests.copies import copy_of, made, workspace_at
+from tests.scenarios.test_repair import CHAIN, repair, revisions, states, world
 
 FIRST = date(2026, 1, 5)
 DAYS = tuple((FIRST + timedelta(n)).isoformat() for n in range(28))
@@ -27,6 +27,11 @@ MIDDLE = DAYS[9]
 POSITIONS = (*(asset.key.path[-1] for asset in ASSETS), "executive_dashboard")
 TRIED = [(asset, day) for asset in POSITIONS for day in (DAYS[0], MIDDLE, DAYS[13], DAYS[27])]
 SHORT = [("fct_orders", MIDDLE)]
+
+
+def fill(workspace: Workspace) -> None:
+    workspace.put_days(*DAYS)
+    build(workspace)
 
 
 def build(workspace: Workspace) -> None:
@@ -42,7 +47,7 @@ def draw(workspace: Workspace) -> dg.ExecuteInProcessResult:
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four weeks, built once; every test works on its own copy."""
-    return filled_and_built(tmp_path_factory.mktemp("built"), DAYS, build)
+    return made(tmp_path_factory.mktemp("built"), fill)
 
 
 def correct(workspace: Workspace, day: str) -> None:
@@ -55,7 +60,7 @@ def never_failed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], di
 
     @cache
     def digests(day: str) -> dict[Pair, str]:
-        with opened(tmp_path_factory.mktemp("corrected")) as workspace:
+        with workspace_at(tmp_path_factory.mktemp("corrected")) as workspace:
             workspace.put_days(*DAYS)
             correct(workspace, day)
             build(workspace)
@@ -125,8 +130,7 @@ def test_whichever_position_fails_its_closure_and_nothing_else_is_repaired_to_wh
     template: Path, never_failed: Callable[[str], dict[Pair, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     asset: str, day: str,
 ) -> None:  # fmt: skip
-    shutil.copytree(template, tmp_path / "home")
-    with opened(tmp_path / "home") as workspace:
+    with copy_of(template, tmp_path) as workspace:
         correct(workspace, day)
         shown = (workspace.home / "dashboard" / "index.html").read_bytes()
         expected = downstream(asset, day)

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,18 +19,16 @@ from dagster._core.definitions.reconstruct import ReconstructableRepository
 from orders_platform.automation.finance_delivery_sensor import decision_now
 from orders_platform.automation.repair import Request, carry_out, plan_of
 from orders_platform.checks.tables import tables_of
-from orders_platform.cli.setup import prepare
 from orders_platform.definitions import ASSETS, defs
 from orders_platform.errors import OrdersError
 from orders_platform.recovery import dagster_facts, interventions
 from orders_platform.recovery.closure import closure
 from orders_platform.recovery.dagster_facts import INTERVENTION_TAG, World
 from orders_platform.recovery.repair import Outcome
-from orders_platform.settings import settings
 from orders_platform.warehouse.publications import Pair
 from orders_platform.warehouse.swap import Swap
-from tests import lakes
 from tests.conftest import DAILY, PROJECT, Workspace, failure_of
+from tests.copies import copy_of, made
 
 DAYS = tuple(f"2026-01-{day:02d}" for day in range(5, 12))
 DAY = DAYS[2]
@@ -39,40 +37,21 @@ CHAIN = (*DAILY, "revenue_to_date", "customer_features")
 CORRECTION = "update orders set gross_amount = '11.00' where order_id = ?", f"{DAY}-1"
 
 
-@contextmanager
-def opened(home: Path) -> Iterator[Workspace]:
-    """A workspace in this folder; made where there is none."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in lakes.environ(home).items():
-            patch.setenv(name, value)
-        settings.cache_clear()
-        prepare(settings())
-        with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
-            yield Workspace(home, instance)
-    settings.cache_clear()
-
-
 def build(workspace: Workspace) -> None:
+    workspace.put_days(*DAYS)
     assert workspace.materialize(DAYS[0], DAYS[-1], assets=CHAIN).success
     assert workspace.materialize(WEEK, assets=("finance_export",)).success
-
-
-def filled_and_built(home: Path, days: Sequence[str], build: Callable[[Workspace], None]) -> Path:
-    with opened(home) as workspace:
-        workspace.put_days(*days)
-        build(workspace)
-    return home
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A week, built once; every test works on its own copy."""
-    return filled_and_built(tmp_path_factory.mktemp("built"), DAYS, build)
+    return made(tmp_path_factory.mktemp("built"), build)
 
 
 @pytest.fixture
 def built(template: Path, tmp_path: Path) -> Iterator[Workspace]:
-    with opened(lakes.copy(template, tmp_path / "home")) as workspace:
+    with copy_of(template, tmp_path) as workspace:
         yield workspace
 
 

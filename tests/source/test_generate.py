@@ -76,7 +76,7 @@ from orders_platform.source.generate import generated_day
 
 def pieces():
     yield from generated_day(date(2026, 1, 5), 150_000, 1)
-    print("written", flush=True)
+    print("written", file=sys.stderr, flush=True)  # in a "python -c" DuckDB draws progress bars on stdout
     time.sleep(60)
 
 fill(sys.argv[1], pieces())
@@ -87,9 +87,9 @@ def test_killed_while_filling_the_old_source_stays_and_can_be_read(
     source: Callable[..., Reader], order: Callable[..., Any], day: tuple[Any, ...]
 ) -> None:
     reader = source([order()])
-    with subprocess.Popen([sys.executable, "-c", FILL, reader.url], stdout=subprocess.PIPE, text=True) as filler:
-        assert filler.stdout is not None
-        assert filler.stdout.readline() == "written\n"
+    with subprocess.Popen([sys.executable, "-c", FILL, reader.url], stderr=subprocess.PIPE, text=True) as filler:
+        assert filler.stderr is not None
+        assert filler.stderr.readline() == "written\n"
         filler.kill()
     assert Path(reader.url.removeprefix("sqlite:///") + "-journal").stat().st_size > 0
     (part,) = reader.capture(*day)

@@ -1,0 +1,40 @@
+"""A workspace made once and copied for each test: a workspace is its folder, and making one takes a second."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from orders_platform.cli.setup import prepare
+from orders_platform.settings import settings
+from tests import lakes
+from tests.conftest import Workspace
+
+
+@contextmanager
+def workspace_at(home: Path) -> Iterator[Workspace]:
+    """A workspace in this folder; made where there is none."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in lakes.environ(home).items():
+            patch.setenv(name, value)
+        settings.cache_clear()
+        prepare(settings())
+        with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
+            yield Workspace(home, instance)
+    settings.cache_clear()
+
+
+def made(home: Path, fill: Callable[[Workspace], None]) -> Path:
+    """A workspace in this folder, filled and closed, to be copied."""
+    with workspace_at(home) as workspace:
+        fill(workspace)
+    return home
+
+
+@contextmanager
+def copy_of(template: Path, folder: Path) -> Iterator[Workspace]:
+    """A copy of a workspace that nobody is using, below this folder."""
+    with workspace_at(lakes.copy(template, folder / "home")) as workspace:
+        yield workspace
