@@ -75,14 +75,16 @@ def claims(made: Graph, ask: Callable[[], dict[Pair, str]]) -> dict[Pair, str]:
     The index of Dagster's own SQLite event log (checked on 1.13.27); wiping an asset deletes its events there.
     """
     home = dagster_home()
-    path = home / "history" / "runs" / "index.db"
-    config = home / "dagster.yaml"
-    if not path.exists() or not config.exists() or OWN_STORAGE not in config.read_text():
+    path, config = home / "history" / "runs" / "index.db", home / "dagster.yaml"
+    if not config.exists() or OWN_STORAGE not in config.read_text():
         return ask()
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as con:
-        rows = con.execute(
-            "select asset_key, partition, run_id from event_logs where id in (select max(id) from event_logs "
-            "where dagster_event_type = 'ASSET_MATERIALIZATION' and partition is not null group by asset_key, partition)"
-        ).fetchall()
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as con:
+            rows = con.execute(
+                "select asset_key, partition, run_id from event_logs where id in (select max(id) from event_logs "
+                "where dagster_event_type = 'ASSET_MATERIALIZATION' and partition is not null group by asset_key, partition)"
+            ).fetchall()
+    except sqlite3.Error:  # not made yet, or of a Dagster that keeps it otherwise
+        return ask()
     tables = {json.dumps([node.asset]): node.asset for node in made.nodes.values() if node.is_table}
     return {(tables[key], interval): run_id for key, interval, run_id in rows if key in tables}

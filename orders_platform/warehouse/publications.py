@@ -3,7 +3,6 @@
 Not here: when a publication is made (swap.py) or whether it may be read (gates.py). Nothing here is ever updated or deleted.
 """
 
-import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -96,8 +95,8 @@ create or replace view published.coverage as
   left join (select distinct asset, "interval" from stale) s
     on s.asset = coalesce(e.companion_of, e.asset) and s."interval" = e."interval";
 """
-VERSION = hashlib.sha256(SCHEMA.encode()).hexdigest()[:12]
-"""Of the platform schema, kept as a comment: a warehouse made before is completed and gets today's views."""
+VERSION = 2
+"""Of the platform schema, kept as a comment: an earlier warehouse is completed, a later one left alone. Raised with SCHEMA."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +192,7 @@ def prepare(con: Any, calendar: Calendar) -> None:
     """Create or complete the platform schema, and record the calendar (the end may move; zone and start may not)."""
     with transaction(con):
         con.execute(SCHEMA)
-        con.execute(f"comment on view published.coverage is {literal(VERSION)}")
+        con.execute(f"comment on view published.coverage is '{VERSION:d}'")
         if one(con, "from platform.calendar"):
             con.execute("update platform.calendar set end_date = ?", [calendar.end])
         else:
@@ -201,17 +200,17 @@ def prepare(con: Any, calendar: Calendar) -> None:
 
 
 def is_prepared(con: Any, calendar: Calendar) -> bool:
-    """Whether the platform schema is there, of this version, built with this calendar and end.
+    """Whether the platform schema is there, of this version or a later one, built with this calendar and end.
 
     Raises:
         CalendarMismatch: The warehouse was built with another zone or start.
     """
     found = one(
         con,
-        "select comment from duckdb_views() where database_name = current_database() and schema_name = 'published' "
-        "and view_name = 'coverage'",
+        "select try_cast(comment as integer) from duckdb_views() where database_name = current_database() "
+        "and schema_name = 'published' and view_name = 'coverage'",
     )
-    if found != (VERSION,):
+    if not found or (found[0] or 0) < VERSION:
         return False
     start, end, timezone = one(con, "from platform.calendar")
     if (start, timezone) != (calendar.start, calendar.timezone):

@@ -79,3 +79,11 @@ def test_events_that_are_stored_elsewhere_are_asked_for(graph: Graph, workspace:
     config.write_text(config.read_text().replace(remembered.OWN_STORAGE, "module: elsewhere"))
     with pytest.raises(AssertionError, match="asked"):
         remembered.claims(graph, not_asked)
+
+
+def test_an_event_log_that_cannot_be_read_is_asked_for(graph: Graph, workspace: Workspace) -> None:
+    index = workspace.home / "dagster" / "history" / "runs" / "index.db"
+    index.rename(index.with_name("moved.db"))
+    assert remembered.claims(graph, lambda: {("fct_orders", "2026-01-05"): "asked"}) == {("fct_orders", "2026-01-05"): "asked"}
+    index.write_bytes(b"not a database")
+    assert remembered.claims(graph, dict) == {}

@@ -1,6 +1,7 @@
 """Sessions: short, exclusive to write, shared to read, waited for in turn, never nested, and freed however they end."""
 
 import fcntl
+import hashlib
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +15,9 @@ import pytest
 from orders_platform.calendar import Calendar
 from orders_platform.errors import OrdersError, SettingsError
 from orders_platform.settings import Settings
+from orders_platform.warehouse import publications
 from orders_platform.warehouse.publications import CalendarMismatch
-from orders_platform.warehouse.session import NestedSession, Warehouse, WarehouseBusy
+from orders_platform.warehouse.session import LOG_BYTES, NestedSession, Warehouse, WarehouseBusy
 from tests.warehouse.kit import CALENDAR, PROCESSES, children, store
 
 
@@ -266,12 +268,37 @@ def test_a_warehouse_whose_making_was_interrupted_is_completed(tmp_path: Path, m
         assert con.execute("from published.coverage").fetchall() == []
 
 
-def test_a_warehouse_made_by_an_earlier_version_gets_the_views_of_this_one(tmp_path: Path) -> None:
-    with store(tmp_path).write("an earlier version") as con:
-        con.execute("create or replace view published.coverage as select 'earlier' as asset")
-        con.execute("comment on view published.coverage is 'earlier'")
+@pytest.mark.file_only("its write-ahead log")
+def test_a_short_log_stays_beside_the_file_for_the_next_session_and_a_long_one_is_moved_into_it(tmp_path: Path) -> None:
+    log = Path(f"{store(tmp_path).url}.wal")
+    with store(tmp_path).write("a few rows") as con:
+        con.execute("create table orders.few as select 1 as n")
+    assert 0 < log.stat().st_size < LOG_BYTES
     with store(tmp_path).read() as con:
-        assert con.execute("from published.coverage").fetchall() == []
+        assert con.execute("from orders.few").fetchall() == [(1,)]
+    with store(tmp_path).write("many rows") as con:
+        con.execute("create table orders.many as select hash(n) as n from range(100_000) as r(n)")
+    assert not log.exists()
+    with store(tmp_path).read() as con:
+        assert con.execute("select count(*) from orders.many, orders.few").fetchall() == [(100_000,)]
+
+
+@pytest.mark.parametrize(("version", "rows"), [(None, 0), (publications.VERSION - 1, 0), (publications.VERSION + 1, 1)])
+def test_a_warehouse_of_an_earlier_version_gets_the_views_of_this_one_and_a_later_one_keeps_its_own(
+    tmp_path: Path, version: int | None, rows: int
+) -> None:
+    with store(tmp_path).write("another version") as con:
+        con.execute("create or replace view published.coverage as select 'theirs' as asset")
+        if version:
+            con.execute(f"comment on view published.coverage is '{version}'")
+    with store(tmp_path).read() as con:
+        assert len(con.execute("from published.coverage").fetchall()) == rows
+
+
+def test_the_version_of_the_platform_schema_is_raised_with_it() -> None:
+    """Where this fails: raise VERSION, so that warehouses made before get the change, and write both down here."""
+    found = hashlib.sha256(publications.SCHEMA.encode()).hexdigest()[:16]
+    assert (publications.VERSION, found) == (2, "093a83ba1db16035")
 
 
 def make(home: Path) -> None:
