@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -38,3 +39,18 @@ def copy_of(template: Path, folder: Path) -> Iterator[Workspace]:
     """A copy of a workspace that nobody is using, below this folder."""
     with workspace_at(lakes.copy(template, folder / "home")) as workspace:
         yield workspace
+
+
+def fixtures(fill: Callable[[Workspace], None]) -> tuple[Any, Any]:
+    """Two fixtures for a module, the first to be named `template`: a workspace filled once, and a copy of it for each test."""
+
+    @pytest.fixture(scope="module")
+    def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+        return made(tmp_path_factory.mktemp("template"), fill)
+
+    @pytest.fixture
+    def copied(template: Path, tmp_path: Path) -> Iterator[Workspace]:
+        with copy_of(template, tmp_path) as workspace:
+            yield workspace
+
+    return template, copied

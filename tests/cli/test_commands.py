@@ -3,7 +3,6 @@
 import json
 import subprocess
 import time
-from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from orders_platform.cli.status import print_grid
 from orders_platform.dagster_module import name_module
 from tests.conftest import PROJECT, Workspace
-from tests.copies import copy_of, made
+from tests.copies import fixtures
 
 DAYS = ("2026-01-05", "2026-01-06")
 
@@ -22,15 +21,7 @@ def fill(workspace: Workspace) -> None:
     assert workspace.materialize(*DAYS).success
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made(tmp_path_factory.mktemp("filled"), fill)
-
-
-@pytest.fixture
-def filled(template: Path, tmp_path: Path) -> Iterator[Workspace]:
-    with copy_of(template, tmp_path) as workspace:
-        yield workspace
+template, filled = fixtures(fill)
 
 
 def test_status_as_json_says_who_published_what_and_when(filled: Workspace) -> None:

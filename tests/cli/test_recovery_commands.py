@@ -1,12 +1,9 @@
 """closure, repair, quarantine, interventions, audit and explain, as a person or a script sees them."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import pytest
 from click.testing import CliRunner, Result
 
 from orders_platform.cli.main import orders
@@ -15,7 +12,7 @@ from orders_platform.recovery.closure import UnknownPair
 from orders_platform.recovery.interventions import NoReason
 from orders_platform.recovery.repair import AlreadyConsumed
 from tests.conftest import DAILY, Workspace
-from tests.copies import copy_of, made
+from tests.copies import fixtures
 
 DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")
 DAY = DAYS[1]
@@ -44,15 +41,7 @@ def fill(workspace: Workspace) -> None:
     assert workspace.materialize(DAYS[0], DAYS[-1]).success
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made(tmp_path_factory.mktemp("built"), fill)
-
-
-@pytest.fixture
-def built(template: Path, tmp_path: Path) -> Iterator[Workspace]:
-    with copy_of(template, tmp_path) as workspace:
-        yield workspace
+template, built = fixtures(fill)
 
 
 def test_an_incident_from_the_first_look_to_the_last(built: Workspace) -> None:

@@ -2,7 +2,6 @@
 
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from orders_platform.settings import settings
 from tests import lakes
 from tests.conftest import Workspace, failure_of
-from tests.copies import copy_of, made
+from tests.copies import fixtures
 
 DAY, NEXT = "2026-01-05", "2026-01-06"
 
@@ -21,15 +20,7 @@ def fill(workspace: Workspace) -> None:
     assert workspace.materialize(DAY).success
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made(tmp_path_factory.mktemp("built"), fill)
-
-
-@pytest.fixture
-def built(template: Path, tmp_path: Path) -> Iterator[Workspace]:
-    with copy_of(template, tmp_path) as workspace:
-        yield workspace
+template, built = fixtures(fill)
 
 
 def verify_readable(workspace: Workspace) -> None:

@@ -28,7 +28,7 @@ from orders_platform.recovery.repair import Outcome
 from orders_platform.warehouse.publications import Pair
 from orders_platform.warehouse.swap import Swap
 from tests.conftest import DAILY, PROJECT, Workspace, failure_of
-from tests.copies import copy_of, made
+from tests.copies import fixtures
 
 DAYS = tuple(f"2026-01-{day:02d}" for day in range(5, 12))
 DAY = DAYS[2]
@@ -43,16 +43,7 @@ def build(workspace: Workspace) -> None:
     assert workspace.materialize(WEEK, assets=("finance_export",)).success
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A week, built once; every test works on its own copy."""
-    return made(tmp_path_factory.mktemp("built"), build)
-
-
-@pytest.fixture
-def built(template: Path, tmp_path: Path) -> Iterator[Workspace]:
-    with copy_of(template, tmp_path) as workspace:
-        yield workspace
+template, built = fixtures(build)
 
 
 def world(workspace: Workspace) -> World:
