@@ -40,8 +40,6 @@ from tests.servers import new_database, postgres_server
 DAILY = ("raw_orders", "stg_orders", "fct_orders", "revenue_daily")
 SAMPLE_START = date(2026, 1, 5)
 DAYS_WRITTEN = 24
-KEPT = ("warehouse.duckdb", "warehouse.duckdb.wal", "dagster")
-"""What makes a workspace, beside the landed files."""
 
 
 class Disagreement(Exception):
@@ -156,23 +154,21 @@ def share(ours: Ours, folder: Path) -> Path:
 
 def keep(ours: Ours) -> None:
     """Remember the workspace as it is after landing."""
-    for name in KEPT:
+    for name in ("warehouse.duckdb", "dagster"):
         copied(ours.root / name, ours.root / "kept" / name)
 
 
 def reset(ours: Ours) -> None:
     """Back to the remembered workspace."""
-    for name in KEPT:
+    for name in ("warehouse.duckdb", "dagster"):
         copied(ours.root / "kept" / name, ours.root / name)
 
 
 def copied(source: Path, target: Path) -> None:
     if target.is_dir():
         shutil.rmtree(target)
-    target.unlink(missing_ok=True)
     target.parent.mkdir(exist_ok=True)
-    if source.exists():
-        shutil.copytree(source, target) if source.is_dir() else shutil.copyfile(source, target)
+    shutil.copytree(source, target) if source.is_dir() else shutil.copyfile(source, target)
 
 
 def agree(tools: Sequence[Tool]) -> None:

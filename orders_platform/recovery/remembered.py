@@ -10,6 +10,7 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,31 +25,47 @@ OWN_STORAGE = "module: orders_platform.automation.event_log\n  class: WorkspaceE
 
 
 def graph(ask: Callable[[], Graph]) -> Graph:
-    """The graph as of now; `ask` is called, and its answer kept, where what is kept was made of something else."""
+    """The graph as of now; `ask` is called, and its answer kept, where what is kept was made of something else or is no graph."""
     path, key = settings().home / "dagster" / "graph.json", _key()
-    try:
-        kept = json.loads(path.read_text())
-    except (FileNotFoundError, ValueError):
-        kept = {}
-    if kept.get("key") == key:
-        return _graph(kept)
+    if kept := _kept(path, key):
+        return kept
     made = ask()
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     with suppress(OSError):  # a full disk or a workspace that is only read: the next asks again
-        part.write_text(json.dumps({"key": key, **_plain(made)}))
-        part.rename(path)
+        try:
+            part.write_text(json.dumps({"key": key, **_plain(made)}))
+            part.rename(path)
+        finally:
+            part.unlink(missing_ok=True)
     return made
+
+
+def _kept(path: Path, key: str) -> Graph | None:
+    try:
+        found = json.loads(path.read_bytes())
+        return _graph(found) if found["key"] == key else None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # none yet, another person's, or no graph
+        return None
 
 
 def _key() -> str:
     """Of everything the graph is made of: sources, settings, Dagster itself, and how far time has come."""
     root = Path(orders_platform.__file__).parent
-    stats = [(str(path), path.stat()) for path in sorted(root.rglob("*.py"))]
-    sources = [(path, found.st_size, found.st_mtime_ns) for path, found in stats]
+    found = [path for path in sorted(root.rglob("*.py")) if path.is_file()]  # an editor's lock is a link to nowhere
+    sources = [(str(path), hashlib.sha256(path.read_bytes()).hexdigest()) for path in found]
     spec = find_spec("dagster")
     dagster = Path(spec.origin).with_name("version.py").read_text() if spec and spec.origin else ""
     ended = settings().calendar.days(datetime.now(UTC))[-1:]
-    return hashlib.sha256(repr((sources, settings(), dagster, ended)).encode()).hexdigest()
+    return hashlib.sha256(repr((sources, _stable(settings()), dagster, ended)).encode()).hexdigest()
+
+
+def _stable(value: Any) -> Any:
+    """The value without its secrets, as text that is the same in every process; a set's is in the order of its hashes."""
+    if isinstance(value, frozenset):
+        return sorted(map(str, value))
+    if is_dataclass(value):
+        return [(f.name, _stable(getattr(value, f.name))) for f in fields(value) if f.repr]
+    return repr(value)
 
 
 def _plain(made: Graph) -> dict[str, Any]:
@@ -81,8 +98,10 @@ def claims(made: Graph, ask: Callable[[], dict[Pair, str]]) -> dict[Pair, str]:
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as con:
             rows = con.execute(
-                "select asset_key, partition, run_id from event_logs where id in (select max(id) from event_logs "
-                "where dagster_event_type = 'ASSET_MATERIALIZATION' and partition is not null group by asset_key, partition)"
+                "select asset_key, partition, run_id from event_logs where id in (select max(e.id) from event_logs e "
+                "left join asset_keys k on k.asset_key = e.asset_key where e.dagster_event_type = 'ASSET_MATERIALIZATION' "
+                "and e.partition is not null and (k.wipe_timestamp is null or e.timestamp > k.wipe_timestamp) "
+                "group by e.asset_key, e.partition)"
             ).fetchall()
     except sqlite3.Error:  # not made yet, or of a Dagster that keeps it otherwise
         return ask()

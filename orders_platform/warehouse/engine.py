@@ -86,11 +86,8 @@ def attach(key: Hashable, means: Means, attaching: Callable[[Any], object]) -> A
         return con
 
 
-def release(key: Hashable, con: Any, *, is_sound: bool, checkpoint: bool = False) -> None:
-    """Close a session's connection; the last one detaches the file, and an engine in which something failed is not used again.
-
-    With `checkpoint` the write-ahead log is moved into the file; else it stays beside it, and the next session reads it.
-    """
+def release(key: Hashable, con: Any, *, is_sound: bool) -> None:
+    """Close a session's connection; the last one detaches the file, and an engine in which something failed is not used again."""
     with _lock:
         engine = _attached[key]
         con.close()
@@ -101,8 +98,6 @@ def release(key: Hashable, con: Any, *, is_sound: bool, checkpoint: bool = False
         del _attached[key]
         if engine.is_sound and not _idle:
             try:
-                if checkpoint:
-                    engine.con.execute(f"checkpoint {CATALOG}")
                 engine.con.execute(f"detach {CATALOG}")
             except duckdb.Error:  # the checkpoint failed; what was committed stays in the write-ahead log, as after a kill
                 engine.con.close()
@@ -122,7 +117,6 @@ def forget() -> None:
 def start(means: Means) -> Any:
     """A new engine."""
     con = duckdb.connect()
-    con.execute("pragma disable_checkpoint_on_shutdown")  # and at every detach: session.py says when
     if means.temp_directory:
         con.execute(f"set temp_directory = {literal(_own_folder(Path(means.temp_directory), con))}")
     if means.threads:

@@ -107,9 +107,6 @@ class Lake(Warehouse):
                     "What was there stays; run it again.",
                 ) from error
 
-    def _is_log_long(self) -> bool:
-        return False  # Postgres has it
-
     def _connect(self, *, read_only: bool) -> Any:
         found = self._attached(read_only=read_only)
         if found is None:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Context, Decimal
 from typing import Any
 
@@ -189,11 +189,15 @@ def transaction(con: Any) -> Iterator[None]:
 
 
 def prepare(con: Any, calendar: Calendar) -> None:
-    """Create or complete the platform schema, and record the calendar (the end may move; zone and start may not)."""
+    """Create or complete the platform schema, and record the calendar (the end may move; zone and start may not).
+
+    Raises:
+        CalendarMismatch: The warehouse was built with another zone or start; nothing is changed.
+    """
     with transaction(con):
         con.execute(SCHEMA)
         con.execute(f"comment on view published.coverage is '{VERSION:d}'")
-        if one(con, "from platform.calendar"):
+        if _end(con, calendar):
             con.execute("update platform.calendar set end_date = ?", [calendar.end])
         else:
             con.execute("insert into platform.calendar values (?, ?, ?)", [calendar.start, calendar.end, calendar.timezone])
@@ -212,14 +216,22 @@ def is_prepared(con: Any, calendar: Calendar) -> bool:
     )
     if not found or (found[0] or 0) < VERSION:
         return False
-    start, end, timezone = one(con, "from platform.calendar")
+    return _end(con, calendar) == [calendar.end]
+
+
+def _end(con: Any, calendar: Calendar) -> list[date | None]:
+    """The end of the recorded calendar; nothing where none is recorded."""
+    found = one(con, "from platform.calendar")
+    if not found:
+        return []
+    start, end, timezone = found
     if (start, timezone) != (calendar.start, calendar.timezone):
         raise CalendarMismatch(
             f"This warehouse was built with ORDERS_START_DATE={start} and ORDERS_BUSINESS_TIMEZONE={timezone}; "
             f"the settings say {calendar.start} and {calendar.timezone}.",
             "Set them back, or use another ORDERS_HOME for the other calendar.",
         )
-    return bool(end == calendar.end)
+    return [end]
 
 
 def current(con: Any, pairs: Iterable[Pair]) -> dict[Pair, Publication]:

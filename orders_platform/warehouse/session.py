@@ -24,9 +24,6 @@ from orders_platform.warehouse import engine, publications
 from orders_platform.warehouse.contract import literal
 
 POLL_SECONDS = 0.01
-LOG_BYTES = 256 * 1024
-"""A longer write-ahead log is moved into the file as its session ends. Of each checkpoint a part grows with the file, however little
-was written (0.4 s at 3.5 GB); of a log every session reads what is there."""
 STORAGE = "v1.4.0"
 """Version that can open a new file. Text is compressed in one way since 1.3: an insert of 11 columns takes a third less time than in
 the version that DuckDB writes by default, for a file a sixth larger (measured, 3 M orders)."""
@@ -221,12 +218,7 @@ class Warehouse:
         return self.url, read_only
 
     def _close(self, con: Any, *, read_only: bool, is_sound: bool) -> None:
-        checkpoint = not read_only and self._is_log_long()
-        engine.release(self._attachment(read_only=read_only), con, is_sound=is_sound, checkpoint=checkpoint)
-
-    def _is_log_long(self) -> bool:
-        log = Path(f"{self.url}.wal")
-        return log.exists() and log.stat().st_size > LOG_BYTES
+        engine.release(self._attachment(read_only=read_only), con, is_sound=is_sound)
 
     def _connect(self, *, read_only: bool) -> Any:
         """Connect; a foreign process (a DuckDB shell, a stock I/O manager) that holds the file is waited for, too."""

@@ -1,5 +1,7 @@
 """The graph and the claims without Dagster: the same as Dagster says, and Dagster itself where that may have changed."""
 
+import json
+import os
 import shutil
 from pathlib import Path
 from typing import NoReturn
@@ -56,11 +58,34 @@ def test_another_end_of_the_calendar_is_asked_again(graph: Graph, monkeypatch: p
         remembered.graph(not_asked)
 
 
-@pytest.mark.parametrize("there", [b"", b"{", b'{"key": "', b"\xff"])
+@pytest.mark.parametrize(
+    "there", [b"", b"{", b'{"key": "', b"\xff", b"[]", b"null", b'{"key": "K"}', b'{"key": "K", "nodes": [3]}']
+)
 def test_what_is_no_graph_is_asked_again(graph: Graph, workspace: Workspace, there: bytes) -> None:
-    (workspace.home / "dagster" / "graph.json").write_bytes(there)
+    kept = workspace.home / "dagster" / "graph.json"
+    kept.write_bytes(there.replace(b"K", json.loads(kept.read_text())["key"].encode()))
     assert remembered.graph(lambda: graph) is graph
     assert remembered.graph(not_asked) == graph
+
+
+def test_where_it_cannot_be_kept_dagster_is_asked_each_time(graph: Graph, workspace: Workspace) -> None:
+    kept = workspace.home / "dagster" / "graph.json"
+    kept.unlink()
+    (kept / "a folder").mkdir(parents=True)
+    assert remembered.graph(lambda: graph) is graph
+    assert list(kept.parent.glob("*.part")) == []
+
+
+def test_closed_days_in_another_order_are_the_same_settings(workspace: Workspace) -> None:
+    days = ",".join(f"2026-01-{day:02d}" for day in range(6, 26))
+    told = [
+        workspace.run(
+            "python", "-c", "from orders_platform.recovery import remembered; print(remembered._key())",
+            PYTHONHASHSEED=str(seed), ORDERS_CLOSED_DAYS=days,
+        ).stdout
+        for seed in range(2)
+    ]  # fmt: skip
+    assert told[0] == told[1] != ""
 
 
 def test_changed_code_is_asked_again(graph: Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -68,8 +93,13 @@ def test_changed_code_is_asked_again(graph: Graph, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(orders_platform, "__file__", str(copied / "__init__.py"))
     remembered.graph(lambda: graph)
     assert remembered.graph(not_asked) == graph
-    with (copied / "assets" / "fct_orders.py").open("a") as file:
-        file.write("\n")
+    (copied / "assets" / ".#fct_orders.py").symlink_to("someone@a-host.1:1")  # as an editor locks a file
+    assert remembered.graph(not_asked) == graph
+    changed = copied / "assets" / "fct_orders.py"
+    before = changed.stat()
+    changed.write_text(changed.read_text().replace("gross", "other"))
+    os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert changed.stat().st_size == before.st_size
     with pytest.raises(AssertionError, match="asked"):
         remembered.graph(not_asked)
 

@@ -150,7 +150,7 @@ def test_fifty_replacements_of_a_day_leave_the_file_below_three_times_its_live_d
     largest = 0
     for n in range(50):
         publish(warehouse, swap("sold", lines(DAYS[:1], f"{n}.10", count=40_000), DAYS[:1]))
-        largest = max(largest, sum(path.stat().st_size for path in tmp_path.glob("warehouse.duckdb*")))
+        largest = max(largest, file.stat().st_size)
     (done,) = tidy(tmp_path, "")
     with duckdb.connect() as con:
         con.execute(f"attach '{file}' as own (read_only); attach '{tmp_path / 'copy.duckdb'}' as copied")

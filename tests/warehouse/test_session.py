@@ -17,7 +17,7 @@ from orders_platform.errors import OrdersError, SettingsError
 from orders_platform.settings import Settings
 from orders_platform.warehouse import publications
 from orders_platform.warehouse.publications import CalendarMismatch
-from orders_platform.warehouse.session import LOG_BYTES, NestedSession, Warehouse, WarehouseBusy
+from orders_platform.warehouse.session import NestedSession, Warehouse, WarehouseBusy
 from tests.warehouse.kit import CALENDAR, PROCESSES, children, store
 
 
@@ -268,21 +268,6 @@ def test_a_warehouse_whose_making_was_interrupted_is_completed(tmp_path: Path, m
         assert con.execute("from published.coverage").fetchall() == []
 
 
-@pytest.mark.file_only("its write-ahead log")
-def test_a_short_log_stays_beside_the_file_for_the_next_session_and_a_long_one_is_moved_into_it(tmp_path: Path) -> None:
-    log = Path(f"{store(tmp_path).url}.wal")
-    with store(tmp_path).write("a few rows") as con:
-        con.execute("create table orders.few as select 1 as n")
-    assert 0 < log.stat().st_size < LOG_BYTES
-    with store(tmp_path).read() as con:
-        assert con.execute("from orders.few").fetchall() == [(1,)]
-    with store(tmp_path).write("many rows") as con:
-        con.execute("create table orders.many as select hash(n) as n from range(100_000) as r(n)")
-    assert not log.exists()
-    with store(tmp_path).read() as con:
-        assert con.execute("select count(*) from orders.many, orders.few").fetchall() == [(100_000,)]
-
-
 @pytest.mark.parametrize(("version", "rows"), [(None, 0), (publications.VERSION - 1, 0), (publications.VERSION + 1, 1)])
 def test_a_warehouse_of_an_earlier_version_gets_the_views_of_this_one_and_a_later_one_keeps_its_own(
     tmp_path: Path, version: int | None, rows: int
@@ -293,6 +278,18 @@ def test_a_warehouse_of_an_earlier_version_gets_the_views_of_this_one_and_a_late
             con.execute(f"comment on view published.coverage is '{version}'")
     with store(tmp_path).read() as con:
         assert len(con.execute("from published.coverage").fetchall()) == rows
+
+
+def test_a_warehouse_of_an_earlier_version_and_another_calendar_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    with store(tmp_path).write("an earlier version") as con:
+        con.execute("comment on view published.coverage is null")
+        recorded = con.execute("from platform.calendar").fetchall()
+    other = replace(store(tmp_path), calendar=Calendar(CALENDAR.start, date(2030, 1, 6), "Pacific/Auckland"))
+    for opened in (other.read, lambda: other.write("a writer")):
+        with pytest.raises(CalendarMismatch), opened():
+            pass
+    with store(tmp_path).read() as con:
+        assert con.execute("from platform.calendar").fetchall() == recorded
 
 
 def test_the_version_of_the_platform_schema_is_raised_with_it() -> None:
