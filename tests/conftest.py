@@ -18,9 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from orders_platform.cli.setup import prepare
 from orders_platform.drills.workspace import DAILY, Workspace, failure_of, opened
-from orders_platform.settings import PROJECT, settings
+from orders_platform.settings import PROJECT
 from tests import lakes
 from tests.servers import postgres
 
@@ -66,9 +65,8 @@ def dagster_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("setup")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ORDERS_HOME", str(home))
-        settings.cache_clear()
-        prepare(settings())
-    settings.cache_clear()
+        with opened(home):
+            pass
     return home / "dagster"
 
 

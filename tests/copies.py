@@ -5,13 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import pytest
 
-from orders_platform.cli.setup import prepare
-from orders_platform.settings import settings
+from orders_platform.drills.workspace import Workspace, opened
 from tests import lakes
-from tests.conftest import Workspace
 
 
 @contextmanager
@@ -20,11 +17,8 @@ def workspace_at(home: Path) -> Iterator[Workspace]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in lakes.environ(home).items():
             patch.setenv(name, value)
-        settings.cache_clear()
-        prepare(settings())
-        with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
-            yield Workspace(home, instance)
-    settings.cache_clear()
+        with opened(home) as workspace:
+            yield workspace
 
 
 def made(home: Path, fill: Callable[[Workspace], None]) -> Path:

@@ -6,7 +6,6 @@ the settings, Dagster's version or the last business day are not those of the gr
 
 import hashlib
 import json
-import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -19,6 +18,7 @@ from typing import Any
 import orders_platform
 from orders_platform.recovery.closure import Graph, Node
 from orders_platform.settings import dagster_home, settings
+from orders_platform.warehouse.files import part_of, sha256_of
 from orders_platform.warehouse.publications import Pair
 
 OWN_STORAGE = "module: orders_platform.automation.event_log\n  class: WorkspaceEventLog"
@@ -30,13 +30,9 @@ def graph(ask: Callable[[], Graph]) -> Graph:
     if kept := _kept(path, key):
         return kept
     made = ask()
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with suppress(OSError):  # a full disk or a workspace that is only read: the next asks again
-        try:
-            part.write_text(json.dumps({"key": key, **_plain(made)}))
-            part.rename(path)
-        finally:
-            part.unlink(missing_ok=True)
+    with suppress(OSError), part_of(path.parent) as part:  # a full disk or a workspace that is only read: the next asks again
+        part.write_text(json.dumps({"key": key, **_plain(made)}))
+        part.rename(path)
     return made
 
 
@@ -52,7 +48,7 @@ def _key() -> str:
     """Of everything the graph is made of: sources, settings, Dagster itself, and how far time has come."""
     root = Path(orders_platform.__file__).parent
     found = [path for path in sorted(root.rglob("*.py")) if path.is_file()]  # an editor's lock is a link to nowhere
-    sources = [(str(path), hashlib.sha256(path.read_bytes()).hexdigest()) for path in found]
+    sources = [(str(path), sha256_of(path)) for path in found]
     spec = find_spec("dagster")
     dagster = Path(spec.origin).with_name("version.py").read_text() if spec and spec.origin else ""
     ended = settings().calendar.days(datetime.now(UTC))[-1:]

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from decimal import Context, Decimal
 from typing import Any
 
@@ -197,7 +197,7 @@ def prepare(con: Any, calendar: Calendar) -> None:
     with transaction(con):
         con.execute(SCHEMA)
         con.execute(f"comment on view published.coverage is '{VERSION:d}'")
-        if _end(con, calendar):
+        if _recorded(con, calendar):
             con.execute("update platform.calendar set end_date = ?", [calendar.end])
         else:
             con.execute("insert into platform.calendar values (?, ?, ?)", [calendar.start, calendar.end, calendar.timezone])
@@ -216,22 +216,23 @@ def is_prepared(con: Any, calendar: Calendar) -> bool:
     )
     if not found or (found[0] or 0) < VERSION:
         return False
-    return _end(con, calendar) == [calendar.end]
+    recorded = _recorded(con, calendar)
+    return bool(recorded and recorded[1] == calendar.end)
 
 
-def _end(con: Any, calendar: Calendar) -> list[date | None]:
-    """The end of the recorded calendar; nothing where none is recorded."""
+def _recorded(con: Any, calendar: Calendar) -> Any:
+    """Start, end and zone that the warehouse was built with; None where none are recorded."""
     found = one(con, "from platform.calendar")
     if not found:
-        return []
-    start, end, timezone = found
+        return None
+    start, _, timezone = found
     if (start, timezone) != (calendar.start, calendar.timezone):
         raise CalendarMismatch(
             f"This warehouse was built with ORDERS_START_DATE={start} and ORDERS_BUSINESS_TIMEZONE={timezone}; "
             f"the settings say {calendar.start} and {calendar.timezone}.",
             "Set them back, or use another ORDERS_HOME for the other calendar.",
         )
-    return [end]
+    return found
 
 
 def current(con: Any, pairs: Iterable[Pair]) -> dict[Pair, Publication]:

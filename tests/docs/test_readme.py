@@ -69,6 +69,7 @@ def test_every_promise_names_tests_that_are_there() -> None:
     commands = set(re.findall(r"`pytest ([^`]+)`", TEXT))
     words = {word for command in commands for word in command.split()}
     assert words
+    assert all((PROJECT / word).exists() for word in words if word.startswith("tests/"))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", *sorted(words)],
         cwd=PROJECT,
@@ -77,3 +78,4 @@ def test_every_promise_names_tests_that_are_there() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:]
+    assert [word for word in words if not any(line.startswith(word) for line in done.stdout.splitlines())] == []
