@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 from rich.progress import track
 
-from orders_platform.assets.raw_orders import CONTRACT
+from orders_platform.assets.raw_orders import CONTRACT, REPEATING
 from orders_platform.settings import settings
 from orders_platform.source.render import COLUMNS, schema
 from orders_platform.warehouse import landing, publications
@@ -80,10 +80,11 @@ def main(first: date, days: int, orders: int, seed: int) -> None:
         for number in track(range(days), f"Landing {days} days × {orders:,} orders", disable=not sys.stderr.isatty()):
             day = (first + timedelta(days=number)).date()
             rows = batches(con, day, orders, seed)
-            file = landing.land(values.landing_root, "raw_orders", day.isoformat(), CONTRACT.partition, rows, schema())
+            name = day.isoformat()
+            file = landing.land(values.landing_root, "raw_orders", name, CONTRACT.partition, rows, schema(), REPEATING)
             done.append(
                 Publication(
-                    "raw_orders", day.isoformat(), "benchmark", "benchmark", file.digest, file.row_count,
+                    "raw_orders", name, "benchmark", "benchmark", file.digest, file.row_count,
                     location=file.location, sha256=file.sha256, digest_columns=COLUMNS,
                 )
             )  # fmt: skip

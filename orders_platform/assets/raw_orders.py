@@ -20,6 +20,9 @@ CONTRACT = TableContract(
     allow_empty=True,
 )
 
+REPEATING = ("country", "currency", "status")
+"""Columns of few values: landed as dictionaries, of which staging types each value once."""
+
 SOURCE_POOL = "source"
 """Dagster's pool of captures; it binds only where dagster.yaml gives it a limit, as deploy/dagster.yaml does over all hosts."""
 
@@ -43,6 +46,4 @@ def raw_orders(orders_source: OrdersSource) -> Capture:
     """
     window = settings().calendar.window
     schema = pa.schema([(name, pa.string()) for name in COLUMNS])
-    return Capture(
-        lambda interval: orders_source.capture(interval, *window(interval)), schema, ("country", "currency", "status")
-    )
+    return Capture(lambda interval: orders_source.capture(interval, *window(interval)), schema, REPEATING)

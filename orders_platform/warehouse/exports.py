@@ -22,7 +22,7 @@ from orders_platform.warehouse.contract import PRODUCED_BY, ContractViolation, T
 from orders_platform.warehouse.files import FileCorrupt, sha256_of, write_once
 from orders_platform.warehouse.inputs import Input, create_views, reads_of, resolve
 from orders_platform.warehouse.publications import Pair, Publication
-from orders_platform.warehouse.tables import Output, measure, replace_rows
+from orders_platform.warehouse.tables import Output, insert_rows, measure
 from orders_platform.warehouse.values import Export
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -78,8 +78,8 @@ class FileExport:
             made.execute(f"create schema orders; create table orders.{identifier(self.table)} ({columns}, {PRODUCED_BY} uuid)")
             output = Output(self.table, self.contract, rows)
             ids = dict.fromkeys(self.intervals, "00000000-0000-0000-0000-000000000000")
-            inserted = replace_rows(made, output, self.intervals, ids)
-            facts, wrong = measure(made, output, self.intervals, inserted)
+            inserted = insert_rows(made, output, ids)
+            facts, wrong = measure(made, output, [self.intervals], inserted)
             if wrong:
                 raise ContractViolation(self.table, wrong, self.intervals, self.contract.step_days)
             yield made, facts

@@ -3,8 +3,8 @@
 Not here: which intervals map to which; the asset graph says (io_managers.py).
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,9 @@ from orders_platform.warehouse.contract import PRODUCED_BY, identifier, in_inter
 from orders_platform.warehouse.publications import Pair, Publication, Read
 
 SHOWN = 20
+PORTION_ROWS = 4_000_000
+"""Rows read at once, about. A year of 100,000 orders a day then takes 2.3 GiB instead of 6, and a day lies in an eighth of the row
+groups instead of in all: replacing one, and every checkpoint after that, takes half the time (measured; smaller ones cost an insert a tenth)."""
 
 
 class MissingInput(OrdersError):
@@ -49,6 +52,29 @@ class Input:
     def intervals(self) -> list[str]:
         """Every interval read, in order."""
         return sorted({interval for needed in self.needs.values() for interval in needed})
+
+
+def of_intervals(inputs: Sequence[Input], intervals: Sequence[str]) -> list[Input]:
+    """The inputs as far as these output intervals read them."""
+    return [replace(item, needs={i: item.needs[i] for i in intervals if i in item.needs}) for item in inputs]
+
+
+def portions(intervals: Sequence[str], inputs: Sequence[Input], read: Mapping[Pair, Publication]) -> Iterator[list[str]]:
+    """The intervals in portions to be made one after the other: each reads PORTION_ROWS and four times what the next reads again."""
+    reads = {i: {(item.asset, n) for item in inputs for n in item.needs.get(i, ())} for i in intervals}
+    portion: list[str] = []
+    known: set[Pair] = set()
+    for interval, following in zip(intervals, [*intervals[1:], None], strict=True):
+        portion.append(interval)
+        known |= reads[interval]
+        again = known & reads[following] if following else set()
+        if following is None or _rows(known, read) >= PORTION_ROWS + 4 * _rows(again, read):
+            yield portion
+            portion, known = [], again
+
+
+def _rows(pairs: Collection[Pair], read: Mapping[Pair, Publication]) -> int:
+    return sum(read[pair].row_count for pair in pairs if pair in read)
 
 
 def resolve(con: Any, inputs: Sequence[Input], written: Collection[Pair], reader: str) -> dict[Pair, Publication]:

@@ -12,9 +12,18 @@ from typing import Any
 from orders_platform.calendar import Calendar, describe
 from orders_platform.warehouse import publications
 from orders_platform.warehouse.contract import ContractViolation, identifier
-from orders_platform.warehouse.inputs import Input, create_run_intervals, create_views, reads_of, resolve, verify_moved
+from orders_platform.warehouse.inputs import (
+    Input,
+    create_run_intervals,
+    create_views,
+    of_intervals,
+    portions,
+    reads_of,
+    resolve,
+    verify_moved,
+)
 from orders_platform.warehouse.publications import Pair, Publication
-from orders_platform.warehouse.tables import Output, ensure_table, measure, replace_rows
+from orders_platform.warehouse.tables import Output, delete_rows, ensure_table, insert_rows, measure
 
 
 @dataclass(frozen=True)
@@ -57,8 +66,6 @@ class Swap:
     def _write(self, con: Any, read: Mapping[Pair, Publication], started: float) -> list[Publication]:
         for output in self.outputs:
             ensure_table(con, output.table, output.contract)
-        create_views(con, self.inputs, read, self.landing_root)
-        create_run_intervals(con, self.calendar, self.intervals, self.outputs[0].contract.step_days)
         previous = publications.current(con, [(o.table, i) for o in self.outputs for i in self.intervals])
         step = self.outputs[0].contract.step_days
         made: dict[Pair, Publication] = {}
@@ -70,11 +77,18 @@ class Swap:
                     revision=old.revision + 1 if old else 1, companion_of=output.companion_of, step_days=step,
                     digest_columns=tuple(output.contract.columns),
                 )  # fmt: skip
+            delete_rows(con, output, self.intervals)
+        inserted = dict.fromkeys((output.table for output in self.outputs), 0)
+        parts = self._portions(read)
+        for portion in parts:
+            create_views(con, of_intervals(self.inputs, portion), read, self.landing_root)
+            create_run_intervals(con, self.calendar, portion, step)
+            for output in self.outputs:
+                ids = {i: made[output.table, i].publication_id for i in portion}
+                inserted[output.table] += insert_rows(con, output, ids)
         findings: dict[str, list[str]] = {}
         for output in self.outputs:
-            ids = {i: made[output.table, i].publication_id for i in self.intervals}
-            inserted = replace_rows(con, output, self.intervals, ids)
-            measured, wrong = measure(con, output, self.intervals, inserted)
+            measured, wrong = measure(con, output, parts, inserted[output.table])
             for interval, texts in wrong.items():
                 findings.setdefault(interval, []).extend(texts)
             for interval, facts in measured.items():
@@ -90,7 +104,15 @@ class Swap:
         publications.append(con, done)
         return done
 
+    def _portions(self, read: Mapping[Pair, Publication]) -> Sequence[Sequence[str]]:
+        """The intervals as they are inserted: all at once where rows are here already, or follow from each other."""
+        tables = {output.table for output in self.outputs}
+        if any(item.asset in tables for item in self.inputs) or not all(
+            isinstance(output.rows, str) for output in self.outputs
+        ):
+            return [self.intervals]
+        return list(portions(self.intervals, self.inputs, read))
+
     def _forget(self, con: Any) -> None:
         for name in ("run_intervals", *(identifier(item.name) for item in self.inputs)):
             con.execute(f"drop view if exists temp.{name}")
-        con.execute("drop table if exists temp._made")

@@ -5,7 +5,9 @@ Not here: the transaction around it, and the publications (swap.py).
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -105,8 +107,13 @@ def conversion(table: str, column: str, kind: str, *, in_place: bool) -> str:
     )
 
 
-def replace_rows(con: Any, output: Output, intervals: Sequence[str], ids: Mapping[str, str]) -> int:
-    """Delete exactly the intervals, insert the new rows by name, each carrying its interval's publication id.
+def delete_rows(con: Any, output: Output, intervals: Sequence[str]) -> None:
+    """Delete exactly the intervals."""
+    con.execute(f"delete from orders.{identifier(output.table)} where {in_intervals(output.contract.partition, intervals)}")
+
+
+def insert_rows(con: Any, output: Output, ids: Mapping[str, str]) -> int:
+    """Insert the new rows by name, each carrying the publication id that `ids` has for its interval.
 
     Returns:
         Rows inserted.
@@ -115,9 +122,6 @@ def replace_rows(con: Any, output: Output, intervals: Sequence[str], ids: Mappin
         BadQuery: Columns missing or unknown, or money that is float or has more decimals than its column.
     """
     name, contract = identifier(output.table), output.contract
-    con.execute("create or replace temp table _made (interval_date date, publication_id uuid)")
-    values = ", ".join(f"(date {literal(i)}, {literal(p)})" for i, p in ids.items())
-    con.execute(f"insert into temp._made values {values}")
     if isinstance(output.rows, pa.Table):
         con.register("_rows", output.rows)
         kinds = {
@@ -131,21 +135,26 @@ def replace_rows(con: Any, output: Output, intervals: Sequence[str], ids: Mappin
         source = f"({output.rows})"
     try:
         verify_columns(con, output.table, contract, source)
-        con.execute(f"delete from orders.{name} where {in_intervals(contract.partition, intervals)}")
         cast = ", ".join(f"cast(r.{c} as {column.type}) as {c}" for c, column in contract.columns.items())
-        inserted = one(
-            con,
-            f"insert into orders.{name} by name select {cast}, m.publication_id as {PRODUCED_BY} from {source} r "
-            f"left join temp._made m on m.interval_date = r.{identifier(contract.partition)}",
-        )
+        day = f"r.{identifier(contract.partition)}::date - date {literal(min(ids))} + 1"  # below 1 would count from the end
+        owner = f"list_extract({_by_day(ids)}, greatest({day}, 0))"
+        inserted = one(con, f"insert into orders.{name} by name select {cast}, {owner} as {PRODUCED_BY} from {source} r")
     finally:
         if isinstance(output.rows, pa.Table):
             con.unregister("_rows")
     return int(inserted[0])
 
 
+def _by_day(ids: Mapping[str, str]) -> str:
+    """A list of the ids from the first day to the last, null between them; a join would take a tenth of an insert's time more."""
+    days = {date.fromisoformat(interval): literal(publication_id) for interval, publication_id in ids.items()}
+    first = min(days)
+    listed = (days.get(first + timedelta(n), "null") for n in range((max(days) - first).days + 1))
+    return f"[{', '.join(listed)}]::uuid[]"
+
+
 def verify_columns(con: Any, table: str, contract: TableContract, source: str) -> None:
-    """Compare the columns and types of the new rows with the contract, before anything is deleted.
+    """Compare the columns and types of the new rows with the contract.
 
     Raises:
         BadQuery: Names the columns and what to change.
@@ -183,27 +192,35 @@ def _decimals(kind: str) -> int:
 
 
 def measure(
-    con: Any, output: Output, intervals: Sequence[str], inserted: int
+    con: Any, output: Output, portions: Sequence[Sequence[str]], inserted: int
 ) -> tuple[dict[str, dict[str, Any]], dict[str, list[str]]]:
     """Audit and measure what was just inserted, in one scan and a check of the key.
+
+    A scan of uncommitted rows has one thread, so each portion has its own, and keys are sorted beside them (measured: half the time).
 
     Returns:
         interval -> digest, row_count and measures; interval -> what breaks the contract ("" for rows outside every interval).
     """
     name, contract = identifier(output.table), output.contract
     partition = identifier(contract.partition)
-    here = in_intervals(partition, intervals)
+    intervals = [interval for portion in portions for interval in portion]
+    here = " union all ".join(f"from orders.{name} where {in_intervals(partition, portion)}" for portion in portions)
     # Twice as fast as a filter a column (0.05 s less for 3 M rows).
     rules = [(f"count(*) - count({c})", f"{c} is null") for c, column in contract.columns.items() if column.max_null_share == 0]
     for c, column in contract.columns.items():
         if column.accepted:
             accepted = ", ".join(literal(value) for value in column.accepted)
-            rules.append((f"count(*) filter (where {c} not in ({accepted}))", f"{c} is none of {', '.join(column.accepted)}"))
+            # A third of the time of counting what is `not in` them.
+            rules.append(
+                (f"count({c}) - count(list_position([{accepted}], {c}))", f"{c} is none of {', '.join(column.accepted)}")
+            )
     group = identifier(contract.currency) if contract.has_amounts else "null"
-    selected = [partition, group, "count(*)", contract.row_digest()]
+    selected = [partition, group, f"count({PRODUCED_BY})", contract.row_digest()]
     selected += [f"sum({identifier(m)})" for m in contract.measures]
     selected += [count for count, _ in rules]
-    rows = con.execute(f"select {', '.join(selected)} from orders.{name} where {here} group by 1, 2 order by 1, 2").fetchall()
+    with ThreadPoolExecutor(1) as pool:
+        repeated = pool.submit(_repeats, _hashes(con, contract, here))
+        rows = con.execute(f"select {', '.join(selected)} from ({here}) group by 1, 2 order by 1, 2").fetchall()
     canary = one(con, landing.CANARY)[0]
     counts = dict.fromkeys(intervals, 0)
     totals = dict.fromkeys(intervals, 0)
@@ -225,7 +242,8 @@ def measure(
     for interval in intervals:
         if not counts[interval] and not contract.allow_empty:
             wrong.setdefault(interval, []).append(f"{output.table}: no rows")
-    _find_duplicates(con, output, here, wrong)
+    if repeated.result():
+        _name_duplicates(con, output, here, wrong)
     outside = inserted - sum(counts.values())
     if outside:
         days = con.execute(
@@ -241,19 +259,26 @@ def measure(
     return facts, wrong
 
 
-def _find_duplicates(con: Any, output: Output, here: str, wrong: dict[str, list[str]]) -> None:
-    contract = output.contract
+def _hashes(con: Any, contract: TableContract, rows: str) -> np.ndarray[Any, Any]:
+    """A hash of each row's key; none without a key. fetchnumpy, as Arrow's to_numpy imports pandas."""
     if not contract.key:
-        return
-    inserted = f"from orders.{identifier(output.table)} where {here}"
-    # Equal keys have equal hashes, and sorting those takes half the time of grouping them (measured, 3 M rows; 8 bytes a row):
-    # only where two are equal the keys are looked at. fetchnumpy, as Arrow's to_numpy imports pandas.
-    hashes = np.sort(con.execute(f"select hash({contract.row_key}) as h {inserted}").fetchnumpy()["h"])
-    if not (hashes[1:] == hashes[:-1]).any():
-        return
+        return np.empty(0)
+    found: np.ndarray[Any, Any] = con.execute(f"select hash({contract.row_key}) as h from ({rows})").fetchnumpy()["h"]
+    return found
+
+
+def _repeats(hashes: np.ndarray[Any, Any]) -> bool:
+    """Whether two are equal. Sorting hashes takes half the time of grouping keys (measured, 3 M rows; 8 bytes a row)."""
+    hashes.sort()
+    return bool((hashes[1:] == hashes[:-1]).any())
+
+
+def _name_duplicates(con: Any, output: Output, here: str, wrong: dict[str, list[str]]) -> None:
+    """Equal keys have equal hashes; only where two are equal the keys are looked at."""
+    contract = output.contract
     rows = con.execute(
         f"select {identifier(contract.partition)}::varchar, concat_ws(' · ', {', '.join(contract.key)}), count(*) "
-        f"{inserted} group by {contract.row_key} having count(*) > 1 order by all limit {SHOWN}"
+        f"from ({here}) group by {contract.row_key} having count(*) > 1 order by all limit {SHOWN}"
     ).fetchall()
     for interval, shown, count in rows:
         wrong.setdefault(interval, []).append(f"{output.table}: {', '.join(contract.key)} = {shown} stands {count} times")

@@ -1,6 +1,7 @@
 """The swap: exactly its intervals, all of them or none, and never a row, a column or a cent by accident."""
 
 import re
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
@@ -11,8 +12,10 @@ import pandas as pd
 import pytest
 
 from orders_platform.warehouse import publications
+from orders_platform.warehouse import swap as swap_module
 from orders_platform.warehouse.contract import Column, ContractError, ContractViolation, TableContract
-from orders_platform.warehouse.inputs import InputMoved, MissingInput
+from orders_platform.warehouse.inputs import Input, InputMoved, MissingInput, portions
+from orders_platform.warehouse.publications import Publication
 from orders_platform.warehouse.session import Warehouse
 from orders_platform.warehouse.tables import BadQuery, SchemaMismatch
 from tests import lakes
@@ -282,7 +285,7 @@ def test_what_a_failed_swap_prepared_is_gone_for_the_next_one_in_the_same_sessio
     publish(warehouse, swap("bought", lines(DAYS), DAYS))
     with warehouse.write("a test") as con:
         with pytest.raises(ContractViolation):
-            swap("sold", "from bought", DAYS[:1], reads={"bought": daily(DAYS)}).run(con)
+            swap("sold", "from bought", DAYS[:1], reads={"bought": {DAYS[0]: DAYS}}).run(con)
         with pytest.raises(Exception, match="bought does not exist"):
             swap("sold", "from bought", DAYS).run(con)
         swap("sold", "from bought", DAYS, reads={"bought": daily(DAYS)}).run(con)
@@ -305,6 +308,80 @@ def test_a_fence_that_falls_before_the_work_or_before_the_commit_leaves_the_old_
     with pytest.raises(RuntimeError, match="cancelled"):
         publish(warehouse, swap("sold", lines(DAYS, "2.00"), DAYS, fence=fence))
     assert sound(warehouse) == before
+
+
+# Portions
+
+
+def trailing(days: Sequence[str]) -> dict[str, list[str]]:
+    """Each day reads itself and the day before it."""
+    return {day: list(days[max(0, n - 1) : n + 1]) for n, day in enumerate(days)}
+
+
+SEEN_TWICE = """
+    select w.interval_date as order_date, b.order_date || ' ' || line as line, currency, amount, note
+    from bought b join run_intervals w on b.order_date between w.interval_date - 1 and w.interval_date
+"""
+
+
+def made_in(monkeypatch: pytest.MonkeyPatch, rows: int) -> list[list[str]]:
+    """Sets how many rows are read at once; what each portion of a swap wrote is added to the list."""
+    made: list[list[str]] = []
+    monkeypatch.setattr("orders_platform.warehouse.inputs.PORTION_ROWS", rows)
+    inserting = swap_module.insert_rows
+    monkeypatch.setattr(swap_module, "insert_rows", lambda con, output, ids: made.append([*ids]) or inserting(con, output, ids))
+    return made
+
+
+@lakes.both_engines
+@pytest.mark.parametrize("query", ["from bought", SEEN_TWICE])
+def test_a_range_made_in_portions_is_the_range_made_at_once(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    days = [f"2026-01-{day:02d}" for day in range(5, 20)]
+    needs = daily(days) if query == "from bought" else trailing(days)
+    publish(warehouse, swap("bought", lines(days), days))
+    read = publish(warehouse, swap("sold", query, days, reads={"bought": needs}))
+    whole = sound(warehouse)
+    made = made_in(monkeypatch, 3)
+    again = publish(warehouse, swap("sold", query, days, reads={"bought": needs}))
+    assert len(made) > 2 and [day for portion in made for day in portion] == days
+    assert sound(warehouse) == whole
+    assert [p.inputs for p in again] == [p.inputs for p in read]
+
+
+def test_a_portion_reads_four_times_what_the_next_reads_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    days = [f"2026-01-{day:02d}" for day in range(1, 29)]
+    facts = {("bought", day): Publication("bought", day, "run", "code", "", 10) for day in days}
+    monkeypatch.setattr("orders_platform.warehouse.inputs.PORTION_ROWS", 30)
+    own, both = (Input("bought", "bought", "order_date", needs) for needs in (daily(days), trailing(days)))
+    assert {len(portion) for portion in portions(days, [own], facts)} == {3, 1}
+    read_again = [len(portion) for portion in portions(days, [both], facts)]
+    assert read_again[0] == 7 and set(read_again[1:-1]) == {6} and sum(read_again) == len(days)
+
+
+@lakes.both_engines
+@pytest.mark.parametrize("strays_to", [DAYS[0], DAYS[4]], ids=["an-earlier-portion", "a-later-one"])
+def test_a_row_for_the_day_of_another_portion_raises_and_is_never_dropped(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, strays_to: str
+) -> None:
+    publish(warehouse, swap("bought", lines(DAYS), DAYS))
+    publish(warehouse, swap("sold", lines(DAYS), DAYS))
+    before = sound(warehouse)
+    made_in(monkeypatch, 3)
+    stray = f"from bought union all select '{strays_to}'::date, 'stray', 'GBP', 1.00, null from bought where order_date = '{DAYS[2]}'"
+    with pytest.raises(ContractViolation, match=f"3 rows outside the intervals being written .3 of {strays_to}"):
+        publish(warehouse, swap("sold", stray, DAYS, contract=replace(contract(), key=()), reads={"bought": daily(DAYS)}))
+    assert sound(warehouse) == before
+
+
+def test_a_key_that_stands_twice_is_found_in_whichever_portion(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(warehouse, swap("bought", lines(DAYS), DAYS))
+    made_in(monkeypatch, 3)
+    twice = f"from bought union all from bought where order_date = '{DAYS[3]}' and line = 'line 1'"
+    with pytest.raises(ContractViolation, match="line = line 1 stands 2 times") as caught:
+        publish(warehouse, swap("sold", twice, DAYS, reads={"bought": daily(DAYS)}))
+    assert DAYS[3] in str(caught.value)
 
 
 # Publications
