@@ -16,7 +16,8 @@ COLUMN_LINEAGE = "dagster/column_lineage"
 class Query:
     """SQL over the asset's inputs, each a view under its parameter's name.
 
-    Every query may also join run_intervals (interval_date, start_at, end_at): the intervals being written, windows in UTC.
+    Every query may also join run_intervals (interval_date, start_at, end_at): the intervals being written, windows in UTC. Of a
+    large range it is run several times, each for some of the intervals with the inputs of just those.
     """
 
     sql: str

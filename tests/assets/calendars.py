@@ -24,6 +24,8 @@ import dagster as dg
 from orders_platform.cli.setup import prepare
 from orders_platform.definitions import defs
 from orders_platform.settings import settings
+from orders_platform.warehouse import inputs
+inputs.PORTION_ROWS = -1000  # so few that ranges of some weeks, too, are made in portions
 prepare(settings())
 job = defs.resolve_implicit_global_asset_job_def()
 with dg.DagsterInstance.ephemeral() as instance:

@@ -1,4 +1,7 @@
-"""Balances and features over clock changes, a leap day, month and year ends, against a slow computation in pandas."""
+"""Balances and features over clock changes, a leap day, month and year ends, against a slow computation in pandas.
+
+Each range is inserted in portions of some days, as one of millions of orders is.
+"""
 
 import json
 from collections.abc import Iterator

@@ -116,6 +116,26 @@ def test_a_row_is_refused_with_every_reason_it_has(workspace: Workspace) -> None
     ]
 
 
+def test_spaces_of_any_script_around_an_id_are_not_part_of_it(workspace: Workspace) -> None:
+    ids = {
+        " A1": "A1",
+        "A2 ": "A2",
+        "\u00a0A3\u2003": "A3",
+        "é 4": "é 4",
+        " é5": "é5",
+        "A 6": "A 6",
+        "\tA7": "\tA7",
+        "ß8": "ß8",
+    }
+    staged(workspace, *(row(order_id=text, customer_id=text) for text in ids), row(order_id=" \u00a0", customer_id=" "))
+    found = workspace.query("select order_id, customer_id from published.stg_orders order by 1")
+    assert found == sorted((kept, kept) for kept in ids.values())
+    assert workspace.query("select reasons, order_id from published.stg_orders_rejected") == [
+        (["order_id is missing"], " \u00a0")
+    ]
+    verify_nothing_lost(workspace, len(ids) + 1)
+
+
 def test_the_latest_version_stays_and_the_others_are_counted(workspace: Workspace) -> None:
     versions = [
         row(),

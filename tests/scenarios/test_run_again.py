@@ -83,6 +83,15 @@ def test_again_alone_in_ranges_and_beside_others_in_any_time_zone_with_any_threa
     assert most == 5
 
 
+def test_a_range_in_portions_equals_it_at_once(sample: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sample.materialize(FIRST, LAST).success
+    first = digests(sample, {})
+    monkeypatch.setattr("orders_platform.warehouse.inputs.PORTION_ROWS", 200)
+    assert sample.materialize(FIRST, LAST, ("stg_orders", "fct_orders", "revenue_daily")).success
+    assert digests(sample, {}) == first
+    assert sample.query("select distinct revision from platform.current_publications where asset like 'stg_orders%'") == [(2,)]
+
+
 # Clock of the process shifted by three years, for everything in it, DuckDB included.
 SHIM = """
 #define _GNU_SOURCE
