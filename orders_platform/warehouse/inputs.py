@@ -3,7 +3,7 @@
 Not here: which intervals map to which; the asset graph says (io_managers.py).
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -64,13 +64,15 @@ def portions(intervals: Sequence[str], inputs: Sequence[Input], read: Mapping[Pa
     reads = {i: {(item.asset, n) for item in inputs for n in item.needs.get(i, ())} for i in intervals}
     portion: list[str] = []
     known: set[Pair] = set()
+    rows = 0
     for interval, following in zip(intervals, [*intervals[1:], None], strict=True):
         portion.append(interval)
+        rows += _rows(reads[interval] - known, read)
         known |= reads[interval]
         again = known & reads[following] if following else set()
-        if following is None or _rows(known, read) >= PORTION_ROWS + 4 * _rows(again, read):
+        if following is None or rows >= PORTION_ROWS + 4 * _rows(again, read):
             yield portion
-            portion, known = [], again
+            portion, known, rows = [], again, _rows(again, read)
 
 
 def _rows(pairs: Collection[Pair], read: Mapping[Pair, Publication]) -> int:
@@ -124,17 +126,44 @@ def reads_of(inputs: Sequence[Input], interval: str, known: Mapping[Pair, Public
     return tuple(Read(p.asset, p.interval, p.publication_id, p.digest) for p in found)
 
 
-def create_views(con: Any, inputs: Sequence[Input], read: Mapping[Pair, Publication], landing_root: Path) -> None:
+def verify_landed(inputs: Sequence[Input], read: Mapping[Pair, Publication], landing_root: Path) -> None:
+    """Compare every landed file that is read with what was recorded, before anything is made of one.
+
+    Raises:
+        landing.LandingCorrupt: Names the intervals.
+    """
+    for item in inputs:
+        landing.verify(landing_root, _files(item.asset, item.intervals, read), item.asset)
+
+
+def _files(asset: str, intervals: Iterable[str], read: Mapping[Pair, Publication]) -> dict[str, tuple[str, str]]:
+    """By interval: (location, sha256) of an asset's landed files; empty for a table."""
+    found = [read[asset, i] for i in intervals if (asset, i) in read]
+    return {p.interval: (p.location, p.sha256 or "") for p in found if p.location}
+
+
+def create_views(
+    con: Any,
+    inputs: Sequence[Input],
+    read: Mapping[Pair, Publication],
+    landing_root: Path,
+    *,
+    is_verified: bool = False,
+) -> None:
     """One temporary view an input, holding exactly its intervals, under the input's name.
 
     Only rows of the publications read: one that was inserted past them is in no digest, so it must not flow downstream.
+    Landed files are compared with what was recorded, unless `is_verified`.
     """
     for item in inputs:
-        found = [read[item.asset, i] for i in item.intervals if (item.asset, i) in read]
-        if found and found[0].location:
-            files = {p.interval: (p.location or "", p.sha256 or "") for p in found}
-            landing.create_view(con, item.name, item.partition, landing_root, files, item.asset)
+        if landed := _files(item.asset, [interval for asset, interval in read if asset == item.asset], read):
+            files = _files(item.asset, item.intervals, read)
+            landing.create_view(
+                con, item.name, item.partition, landing_root, files or landed, item.asset,
+                is_verified=is_verified, is_empty=not files,
+            )  # fmt: skip
             continue
+        found = [read[item.asset, i] for i in item.intervals if (item.asset, i) in read]
         name, table = identifier(item.name), identifier(item.asset)
         where = in_intervals(item.partition, [p.interval for p in found])
         owned = ", ".join(f"uuid {literal(p.publication_id)}" for p in found)

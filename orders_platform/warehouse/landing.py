@@ -137,19 +137,11 @@ def _mark(warehouse: str) -> str:
     return hashlib.sha256(warehouse.encode()).hexdigest()[:16]
 
 
-def create_view(con: Any, name: str, partition: str, root: Path, files: Mapping[str, tuple[str, str]], asset: str) -> None:
-    """A temporary view over landed files, each verified first.
-
-    Args:
-        con: The session.
-        name: View name.
-        partition: Column taken from the name of the file's own folder, not of one further up that may hold a '=' too.
-        root: Landing root.
-        files: interval -> (location, sha256).
-        asset: Named in errors.
+def verify(root: Path, files: Mapping[str, tuple[str, str]], asset: str) -> None:
+    """Compare landed files, interval -> (location, sha256), with what was recorded.
 
     Raises:
-        LandingCorrupt: A file is missing or its bytes changed; names the interval.
+        LandingCorrupt: A file is missing or its bytes changed; names every such interval.
     """
     paths = {interval: safe_path(root, location) for interval, (location, _) in files.items()}
 
@@ -168,12 +160,42 @@ def create_view(con: Any, name: str, partition: str, root: Path, files: Mapping[
             f"Restore the file from a backup, or capture the source again: "
             f"dagster asset materialize --select {asset} --partition {first}",
         )
-    listed = ", ".join(literal(str(path)) for _, path in sorted(paths.items()))
+
+
+def create_view(
+    con: Any,
+    name: str,
+    partition: str,
+    root: Path,
+    files: Mapping[str, tuple[str, str]],
+    asset: str,
+    *,
+    is_verified: bool = False,
+    is_empty: bool = False,
+) -> None:
+    """A temporary view over landed files, each verified first.
+
+    Args:
+        con: The session.
+        name: View name.
+        partition: Column taken from the name of the file's own folder, not of one further up that may hold a '=' too.
+        root: Landing root.
+        files: interval -> (location, sha256).
+        asset: Named in errors.
+        is_verified: Whether `verify` has just compared these files.
+        is_empty: Whether the view has their columns and no row.
+
+    Raises:
+        LandingCorrupt: A file is missing or its bytes changed; names the interval.
+    """
+    if not is_verified:
+        verify(root, files, asset)
+    listed = ", ".join(literal(str(safe_path(root, location))) for _, (location, _) in sorted(files.items()))
     column = identifier(partition)
     con.execute(
         f"create or replace temp view {identifier(name)} as select * exclude (_file), "
         f"cast(regexp_extract(_file, '{column}=([0-9-]+)/[^/]*$', 1) as date) as {column} "
-        f"from read_parquet([{listed}], hive_partitioning = false, filename = '_file')"
+        f"from read_parquet([{listed}], hive_partitioning = false, filename = '_file'){' where false' if is_empty else ''}"
     )
 
 

@@ -20,6 +20,7 @@ from orders_platform.warehouse.inputs import (
     portions,
     reads_of,
     resolve,
+    verify_landed,
     verify_moved,
 )
 from orders_platform.warehouse.publications import Pair, Publication
@@ -58,6 +59,7 @@ class Swap:
         with publications.transaction(con):  # the inputs too: on DuckLake others replace them beside us, and see one snapshot
             read = resolve(con, self.inputs, written, f"{self.outputs[0].table} {describe(self.intervals)}")
             verify_moved(self.inputs, read)
+            verify_landed(self.inputs, read, self.landing_root)
             made = self._write(con, read, started)
             self.fence()
         self._forget(con)
@@ -81,7 +83,7 @@ class Swap:
         inserted = dict.fromkeys((output.table for output in self.outputs), 0)
         parts = self._portions(read)
         for portion in parts:
-            create_views(con, of_intervals(self.inputs, portion), read, self.landing_root)
+            create_views(con, of_intervals(self.inputs, portion), read, self.landing_root, is_verified=True)
             create_run_intervals(con, self.calendar, portion, step)
             for output in self.outputs:
                 ids = {i: made[output.table, i].publication_id for i in portion}

@@ -212,7 +212,10 @@ def measure(
             accepted = ", ".join(literal(value) for value in column.accepted)
             # A third of the time of counting what is `not in` them.
             rules.append(
-                (f"count({c}) - count(list_position([{accepted}], {c}))", f"{c} is none of {', '.join(column.accepted)}")
+                (
+                    f"count({c}) - count(list_position([{accepted}]::{column.type}[], {c}))",
+                    f"{c} is none of {', '.join(column.accepted)}",
+                )
             )
     group = identifier(contract.currency) if contract.has_amounts else "null"
     selected = [partition, group, f"count({PRODUCED_BY})", contract.row_digest()]
@@ -251,7 +254,10 @@ def measure(
             f"group by 1 order by 1 limit {SHOWN}"
         ).fetchall()
         listed = ", ".join(f"{count} of {day}" for day, count in days)
-        wrong.setdefault("", []).append(f"{output.table}: {outside} rows outside the intervals being written ({listed})")
+        text = f"{output.table}: {outside} rows outside the intervals being written ({listed})"
+        if len(portions) > 1:
+            text += "; a large range is made in portions, and each may only give the days of run_intervals"
+        wrong.setdefault("", []).append(text)
     facts = {
         i: {"digest": landing.digest_text(canary, counts[i], totals[i]), "row_count": counts[i], "measures": sums[i]}
         for i in intervals

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from orders_platform.warehouse import publications
 from orders_platform.warehouse import swap as swap_module
 from orders_platform.warehouse.contract import Column, ContractError, ContractViolation, TableContract
 from orders_platform.warehouse.inputs import Input, InputMoved, MissingInput, portions
+from orders_platform.warehouse.landing import LandingCorrupt, land
 from orders_platform.warehouse.publications import Publication
 from orders_platform.warehouse.session import Warehouse
 from orders_platform.warehouse.tables import BadQuery, SchemaMismatch
@@ -312,6 +314,8 @@ def test_a_fence_that_falls_before_the_work_or_before_the_commit_leaves_the_old_
 
 # Portions
 
+ROWS = pa.record_batch({"line": ["1"]})
+
 
 def trailing(days: Sequence[str]) -> dict[str, list[str]]:
     """Each day reads itself and the day before it."""
@@ -373,6 +377,41 @@ def test_a_row_for_the_day_of_another_portion_raises_and_is_never_dropped(
     with pytest.raises(ContractViolation, match=f"3 rows outside the intervals being written .3 of {strays_to}"):
         publish(warehouse, swap("sold", stray, DAYS, contract=replace(contract(), key=()), reads={"bought": daily(DAYS)}))
     assert sound(warehouse) == before
+
+
+def test_every_landed_file_that_is_gone_is_named_before_anything_is_made(
+    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {day: land(tmp_path, "landed", day, "order_date", [ROWS], ROWS.schema) for day in DAYS[:3]}
+    with warehouse.write("a test", ["landed"]) as con:
+        for day, file in files.items():
+            made = Publication("landed", day, "run", "code", file.digest, file.row_count)
+            publications.publish(con, replace(made, location=file.location, sha256=file.sha256), lambda: None)
+    published = made_in(monkeypatch, 1)
+    reads = {"landed": {day: [day] if day in files else [] for day in DAYS}}  # two portions read none of it
+    query = "select order_date, line, 'GBP' as currency, 1.00::decimal(38,2) as amount, null as note from landed"
+    reading = replace(swap("sold", query, DAYS, reads=reads), landing_root=tmp_path)
+    assert [p.row_count for p in publish(warehouse, reading)] == [1, 1, 1, 0, 0]
+    assert len(published) == 4
+    for day in DAYS[1:3]:
+        (tmp_path / files[day].location).unlink()
+    with pytest.raises(LandingCorrupt, match=f"{DAYS[1]}: .* is missing; {DAYS[2]}: .* is missing"):
+        publish(warehouse, reading)
+    assert len(published) == 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "accepted", "good", "bad"),
+    [("INTEGER", ("1", "2"), "2", "3"), ("DATE", ("2026-01-05",), "date '2026-01-05'", "date '2026-01-06'")],
+)
+def test_values_accepted_in_a_column_of_any_type(
+    warehouse: Warehouse, kind: str, accepted: tuple[str, ...], good: str, bad: str
+) -> None:
+    limited = contract(kind=Column(kind, "one of them", accepted=accepted, max_null_share=1))
+    for value in (good, "null"):
+        publish(warehouse, swap("sold", f"select *, {value} as kind from ({lines(DAYS[:1])})", DAYS[:1], contract=limited))
+    with pytest.raises(ContractViolation, match="3 rows where kind is none of"):
+        publish(warehouse, swap("sold", f"select *, {bad} as kind from ({lines(DAYS[:1])})", DAYS[:1], contract=limited))
 
 
 def test_a_key_that_stands_twice_is_found_in_whichever_portion(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
