@@ -76,7 +76,7 @@ def portions(intervals: Sequence[str], inputs: Sequence[Input], read: Mapping[Pa
 
 
 def _rows(pairs: Collection[Pair], read: Mapping[Pair, Publication]) -> int:
-    return sum(read[pair].row_count for pair in pairs if pair in read)
+    return sum(read[pair].row_count for pair in pairs)
 
 
 def resolve(con: Any, inputs: Sequence[Input], written: Collection[Pair], reader: str) -> dict[Pair, Publication]:

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from orders_platform.calendar import parse_interval
 from orders_platform.errors import OrdersError
 from orders_platform.warehouse import landing, publications
 from orders_platform.warehouse.contract import PRODUCED_BY, TableContract, identifier, in_intervals, literal
@@ -136,8 +137,7 @@ def insert_rows(con: Any, output: Output, ids: Mapping[str, str]) -> int:
     try:
         verify_columns(con, output.table, contract, source)
         cast = ", ".join(f"cast(r.{c} as {column.type}) as {c}" for c, column in contract.columns.items())
-        day = f"r.{identifier(contract.partition)}::date - date {literal(min(ids))} + 1"  # below 1 would count from the end
-        owner = f"list_extract({_by_day(ids)}, greatest({day}, 0))"
+        owner = _owner(f"r.{identifier(contract.partition)}", ids)
         inserted = one(con, f"insert into orders.{name} by name select {cast}, {owner} as {PRODUCED_BY} from {source} r")
     finally:
         if isinstance(output.rows, pa.Table):
@@ -145,12 +145,13 @@ def insert_rows(con: Any, output: Output, ids: Mapping[str, str]) -> int:
     return int(inserted[0])
 
 
-def _by_day(ids: Mapping[str, str]) -> str:
-    """A list of the ids from the first day to the last, null between them; a join would take a tenth of an insert's time more."""
-    days = {date.fromisoformat(interval): literal(publication_id) for interval, publication_id in ids.items()}
+def _owner(day: str, ids: Mapping[str, str]) -> str:
+    """SQL for the id of a day, null for one that has none; a join would take a tenth of an insert's time more."""
+    days = {parse_interval(interval): literal(publication_id) for interval, publication_id in ids.items()}
     first = min(days)
     listed = (days.get(first + timedelta(n), "null") for n in range((max(days) - first).days + 1))
-    return f"[{', '.join(listed)}]::uuid[]"
+    # A position below 0 would count from the end.
+    return f"list_extract([{', '.join(listed)}]::uuid[], greatest({day}::date - date '{first}' + 1, 0))"
 
 
 def verify_columns(con: Any, table: str, contract: TableContract, source: str) -> None:
@@ -205,18 +206,7 @@ def measure(
     partition = identifier(contract.partition)
     intervals = [interval for portion in portions for interval in portion]
     here = " union all ".join(f"from orders.{name} where {in_intervals(partition, portion)}" for portion in portions)
-    # Twice as fast as a filter a column (0.05 s less for 3 M rows).
-    rules = [(f"count(*) - count({c})", f"{c} is null") for c, column in contract.columns.items() if column.max_null_share == 0]
-    for c, column in contract.columns.items():
-        if column.accepted:
-            accepted = ", ".join(literal(value) for value in column.accepted)
-            # A third of the time of counting what is `not in` them.
-            rules.append(
-                (
-                    f"count({c}) - count(list_position([{accepted}]::{column.type}[], {c}))",
-                    f"{c} is none of {', '.join(column.accepted)}",
-                )
-            )
+    rules = _rules(contract)
     group = identifier(contract.currency) if contract.has_amounts else "null"
     selected = [partition, group, f"count({PRODUCED_BY})", contract.row_digest()]
     selected += [f"sum({identifier(m)})" for m in contract.measures]
@@ -263,6 +253,18 @@ def measure(
         for i in intervals
     }
     return facts, wrong
+
+
+def _rules(contract: TableContract) -> list[tuple[str, str]]:
+    """What a column may not hold: SQL that counts such rows, and their description."""
+    # Twice as fast as a filter a column (0.05 s less for 3 M rows).
+    rules = [(f"count(*) - count({c})", f"{c} is null") for c, column in contract.columns.items() if column.max_null_share == 0]
+    for c, column in contract.columns.items():
+        if column.accepted:
+            known = f"[{', '.join(map(literal, column.accepted))}]::{column.type}[]"
+            # A third of the time of counting what is `not in` them.
+            rules.append((f"count({c}) - count(list_position({known}, {c}))", f"{c} is none of {', '.join(column.accepted)}"))
+    return rules
 
 
 def _hashes(con: Any, contract: TableContract, rows: str) -> np.ndarray[Any, Any]:
